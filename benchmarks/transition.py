@@ -19,12 +19,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 import dalembert as da
-from dalembert.motion.bspline import ORDER
-from dalembert.motion.closed_energy import ClosedTorqueEnergy
-from dalembert.motion.closed_path import ClosedPath
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
-from dalembert.motion.torque_energy import TorqueEnergy
-from dalembert.motion.transition_ends import contacts_of
+from dalembert.motion.closed_path import ClosedPath, contacts_of
+from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls
+from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
 
 DURATION = 1.0
 STEP = 1e-7

@@ -10,7 +10,7 @@ from tests.motion.figures import MIXED_ORDERS, acclaim_rows, acclaim_texts, bvh_
 
 import dalembert as da
 from dalembert.motion import load_motion
-from dalembert.motion.anthropometry import PARTS, body_part, segment_shapes
+from dalembert.motion.characters import PARTS, body_part, segment_shapes
 from dalembert.spatial import physical_problems
 
 BY_BONES = {

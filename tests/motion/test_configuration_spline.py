@@ -7,8 +7,15 @@ import pytest
 from scipy.interpolate import BSpline
 
 import dalembert as da
-from dalembert.motion.bspline import ORDER, SPLINE_DEGREE, gauss_points, smoothest_controls, spline_points
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
+from dalembert.motion.configuration_spline import (
+    ORDER,
+    SPLINE_DEGREE,
+    ConfigurationSpline,
+    Controls,
+    gauss_points,
+    smoothest_controls,
+    spline_points,
+)
 
 KNOTS, DURATION = 7, 0.9
 FREE_ENDS = slice(3, -3)

@@ -8,7 +8,7 @@ from tests.motion.figures import turn
 
 import dalembert as da
 from dalembert.motion import Clip
-from dalembert.motion.differentiate import continuous, position_rates, velocities_and_accelerations
+from dalembert.motion.differentiation import continuous, position_rates, velocities_and_accelerations
 
 INERTIA = da.RigidInertia(1.0, (0.1, 0.0, 0.0), np.diag([0.2, 0.3, 0.25]))
 

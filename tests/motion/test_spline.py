@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dalembert.motion.spline import hermite, spline_slopes
+from dalembert.motion.differentiation import hermite, spline_slopes
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7, 30])

@@ -10,12 +10,10 @@ from scipy.optimize import lsq_linear
 from tests.motion.reaching_figure import FIGURE, hand_stays, states
 
 import dalembert as da
-from dalembert.motion.closed_energy import ClosedTorqueEnergy
-from dalembert.motion.closed_path import ClosedPath
+from dalembert.motion.closed_path import ClosedPath, contacts_of
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
-from dalembert.motion.descent import Progress, descend
-from dalembert.motion.torque_energy import TorqueEnergy
-from dalembert.motion.transition_ends import contacts_of
+from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
+from dalembert.motion.transition import Progress, descend
 
 ARM = da.models.two_link_arm()
 

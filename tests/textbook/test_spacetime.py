@@ -7,8 +7,7 @@ import pytest
 from scipy.integrate import solve_bvp
 
 import dalembert as da
-from dalembert.motion.bspline import ORDER
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
+from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls
 from dalembert.motion.torque_energy import TorqueEnergy
 
 ARM = da.models.two_link_arm()

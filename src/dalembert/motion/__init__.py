@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dalembert.motion.analysis import MotionAnalysis, inverse_dynamics
-from dalembert.motion.clip import Clip, ClipFrame
+from dalembert.motion.clip import Clip, ClipFrame, MotionAnalysis, inverse_dynamics
+from dalembert.motion.differentiation import low_pass
 from dalembert.motion.loading import load_motion
-from dalembert.motion.low_pass import low_pass
 from dalembert.motion.transition import Transition, transition
 
 __all__ = [

@@ -22,29 +22,39 @@ along which the loops close by the shortest way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.constraints import closing_equations, constraint_equations
+from dalembert.api.kinematics import forward_kinematics
 from dalembert.compiler.compiled import compile
-from dalembert.errors import StateError
+from dalembert.errors import ArgumentError, DtypeError, StateError
 from dalembert.model.body import Loop
-from dalembert.model.joints import Joint
+from dalembert.model.joints import Fixed, Joint
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt
-from dalembert.motion.bspline import ORDER, SplinePoints, gauss_points
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
+from dalembert.motion.configuration_spline import (
+    ORDER,
+    ConfigurationSpline,
+    Controls,
+    SplinePoints,
+    gauss_points,
+)
 from dalembert.spatial import Mat3, Transform, Vec3
-
-__all__ = ["CONTACT", "ClosedPath", "Closure", "Contacts", "closed_model", "kernel_inputs"]
 
 Array = npt.NDArray[np.float64]
 
 CONTACT: Final = "contact of "
 """Prefix that makes a frame's name the name of the loop joint that holds it."""
+
+CLOSURE_TOLERANCE: Final = 1e-9
+"""Largest loop error [m or rad] and loop velocity [1/s], relative to 1 + |v|, at the ends."""
+
+ACCELERATION_TOLERANCE: Final = 1e-6
+"""Largest loop acceleration [1/s^2] at the ends; accelerations often come from finite differences."""
 
 LOOP_TOLERANCE: Final = 1e-12
 """Loop error [m or rad] at which Newton's method ends."""
@@ -101,6 +111,53 @@ def kernel_inputs(spline: ConfigurationSpline, contacts: Contacts) -> dict[str, 
     }
 
 
+def contacts_of(model: Model, given: Any, start: Array) -> Contacts:
+    """Return the contacts: frames that joints tie to their places at the start."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise DtypeError('contacts is a sequence of names of frames, ["left_sole"], or joints by name')
+    joints = dict(given) if isinstance(given, Mapping) else dict.fromkeys(names := list(given), Fixed())
+    if len(joints) < len(given if isinstance(given, Mapping) else names):
+        raise ArgumentError(f"contacts: a frame is named twice in {names}")
+    for name, joint in joints.items():
+        if model.frame(name).body < 0:
+            raise ArgumentError(f'contacts: "{name}" is a frame of the world, which does not move')
+        if not isinstance(joint, Joint) or joint.time_dependent:
+            raise ArgumentError(f'contacts: "{name}" is held by {joint!r}; give a joint, such as da.Fixed()')
+    poses = forward_kinematics(model, start)
+    places = [np.append(poses[name].translation, poses[name].rotation.ravel()) for name in joints]
+    return Contacts(tuple(joints), tuple(joints.values()), np.array(places).reshape(-1, 12))
+
+
+def require_closed(model: Model, contacts: Contacts, state: tuple[Array, ...], name: str) -> None:
+    """Raise an error if loops are open at an end, or open with its velocities or accelerations."""
+    closed = closed_model(model, contacts, contacts.places.tolist())
+    q, v, a = ([float(x) for x in part] for part in (*state, *[np.zeros(model.nv)] * (3 - len(state))))
+    equations = constraint_equations(closed, q, v)
+    residual = np.abs(closing_equations(closed, q).residual)
+    rate = np.abs(equations.velocity_error)
+    second = np.array([np.dot(row, a) - k for row, k in zip(equations.K, equations.k, strict=True)])
+    checks = [
+        ("is open by", "(m or rad)", residual, CLOSURE_TOLERANCE),
+        ("opens at", "(m/s or rad/s)", rate, CLOSURE_TOLERANCE),
+    ]
+    if len(state) == 3:
+        checks.append(("opens with", "(m/s^2 or rad/s^2)", np.abs(second), ACCELERATION_TOLERANCE))
+    for what, unit, errors, allowed in checks:
+        if not len(errors) or errors.max() <= allowed * (1.0 + np.abs(v).max(initial=0.0)):
+            continue
+        loop = equations.names[int(np.argmax(errors))]
+        if loop.startswith(CONTACT):
+            raise StateError(
+                f'transition: the contact of "{loop.removeprefix(CONTACT)}", which stays where it is at the '
+                f"start, {what} {errors.max():.3g} {unit} at {name}; both ends must have it in one place and "
+                "at rest there, see da.inverse_kinematics, or let go of it"
+            )
+        raise StateError(
+            f'transition: loop "{loop}" {what} {errors.max():.3g} {unit} at {name}; '
+            "q, v = da.close_loops(model, q, v) closes it"
+        )
+
+
 @final
 class ClosedPath:
     """The closed motions of a model on a spline with `knots` knots over a duration [s].
@@ -122,14 +179,11 @@ class ClosedPath:
         self.spline, self.contacts = spline, contacts
         self._moving = np.where(held, 0.0, 1.0)
         self.key = (contacts.names, contacts.joints)
-        kernels = spline.model.functions.get(("closed path", self.key))
-        if kernels is None:
-            kernels = spline.model.functions[("closed path", self.key)] = _kernels(spline, contacts)
-        self._closing, self._rates = kernels
+        self._closing, self._rates = kept_kernels(
+            spline.model, ("closed path", self.key), lambda: _kernels(spline, contacts)
+        )
         points, _ = gauss_points(knots, duration, 4)
-        window = points.first[:, None] + np.arange(ORDER)
-        weights = np.zeros((len(window), len(controls.values)))
-        np.put_along_axis(weights, window, points.weights[:, 0], axis=1)
+        weights = points.matrix(0, len(controls.values))
         values = controls.values.copy()
         for _ in range(INITIAL_FITS):
             shift, D = self._nearest(Controls(values, controls.anchors), points)
@@ -146,14 +200,12 @@ class ClosedPath:
 
     def arguments(self, controls: Controls, points: SplinePoints, shift: Array) -> list[Array]:
         """Return the arguments of the kernels, in the order of `kernel_inputs`."""
-        window = points.first[:, None] + np.arange(ORDER)
-        values = np.concatenate([controls.values[..., window, :], shift], axis=-2)
-        return [values, controls.anchors[window], points.weights, self.contacts.places]
+        values = np.concatenate([controls.values[..., points.window, :], shift], axis=-2)
+        return [values, controls.anchors[points.window], points.weights, self.contacts.places]
 
     def directions(self, points: SplinePoints) -> Array:
         """Return N, N' and N'' (m, 3, nv, r) at the points."""
-        window = points.first[:, None] + np.arange(ORDER)
-        found: Array = np.einsum("mok,mkvr->movr", points.weights, self._N[window], optimize=True)
+        found: Array = np.einsum("mok,mkvr->movr", points.weights, self._N[points.window], optimize=True)
         return found
 
     def close(self, controls: Controls, points: SplinePoints, directions: Array) -> Closure:
@@ -204,6 +256,13 @@ class ClosedPath:
                 "state between them"
             )
         return held[:, 0].copy(), D
+
+
+def kept_kernels(model: Model, key: object, make: Callable[[], Any]) -> Any:
+    """Return the kernels that the model keeps under a key; compile them on first use."""
+    if key not in model.functions:
+        model.functions[key] = make()
+    return model.functions[key]
 
 
 def _kernels(spline: ConfigurationSpline, contacts: Contacts) -> tuple[Any, Any]:

@@ -1,34 +1,47 @@
-"""B-splines of configurations: every joint on its own manifold.
+"""B-splines of configurations: weights, and every joint on its own manifold.
+
+Splines are of the fifth degree with clamped ends. K knots divide [0, T] into K - 1 spans of the length h. On
+each of them six of the K + 4 control values count:
+
+    x(t) = sum_i B_i(t) c_i,                                                                        (1)
+
+four times continuously differentiable. At the ends all knots fall together, so that end values and rates
+follow from the nearest control values alone, and these from the end values: with the unit of time h
+
+    x = c_0,    x' = 5 (c_1 - c_0),    x'' = 10 (c_2 - c_1) - 20 (c_1 - c_0),                       (2)
+
+and the same from the other end with time reversed. Values and rates given at both ends leave K control
+values.
 
 Coordinates whose velocity is their rate are splines themselves, and so are the positions of planar and free
 joints. Rotations are cumulative B-splines (Kim, Kim and Shin 1995): with d_j = log(R_{j-1}^T R_j) between
 control rotations and the cumulative weights s_j = B_j + B_{j+1} + …
 
-    R(t) = R_0 exp(s_1 d_1) exp(s_2 d_2) …                                                           (1)
+    R(t) = R_0 exp(s_1 d_1) exp(s_2 d_2) …                                                          (3)
 
 and, factor by factor, with A = exp(s d), in body coordinates,
 
-    omega <- A^T omega + s' d                                                                        (2)
-    alpha <- A^T alpha + s' (A^T omega) x d + s'' d                                                  (3)
+    omega <- A^T omega + s' d                                                                       (4)
+    alpha <- A^T alpha + s' (A^T omega) x d + s'' d                                                 (5)
 
 A control rotation is R_k = anchor_k exp(phi_k); the anchors stay and the phi_k vary. So the control values of
 a configuration are nv numbers, in the order of v: phi for rotations, the position in parent coordinates where
-v holds a velocity in body coordinates. At a clamped end (1) begins or ends with a whole control rotation, and
+v holds a velocity in body coordinates. At a clamped end (3) begins or ends with a whole control rotation, and
 omega and alpha are those of a plain spline with the differences d: ends are met exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, ShapeError
 from dalembert.model.joints import Composite, Free, Joint, Planar, Spherical
 from dalembert.model.model import Model
-from dalembert.motion.bspline import ORDER, SPLINE_DEGREE, SplinePoints, second_step, smoothest_controls
+from dalembert.motion.differentiation import scipy_module
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.exponential import quaternion_difference, quaternion_exp, so3_right_jacobian_inverse
@@ -39,9 +52,96 @@ from dalembert.spatial.rotations import (
     rotation_of_quaternion,
 )
 
-__all__ = ["ConfigurationSpline", "Controls"]
-
 Array = npt.NDArray[np.float64]
+
+SPLINE_DEGREE: Final = 5
+ORDER: Final = SPLINE_DEGREE + 1
+"""Number of control values that contribute at one time."""
+
+MIN_KNOTS: Final = 4
+"""With fewer knots there is no freedom left if accelerations are given at both ends."""
+
+
+class SplinePoints(NamedTuple):
+    """The times (m,) [s] on a spline, with the control values that contribute and their weights.
+
+    `first (m,)`: the first of six contributing control values; `weights (m, 3, 6)` in x, x' [1/s], x''
+    [1/s^2].
+    """
+
+    time: Array
+    first: npt.NDArray[np.intp]
+    weights: Array
+
+    @property
+    def window(self) -> npt.NDArray[np.intp]:
+        """The indices (m, 6) of the contributing control values."""
+        return self.first[:, None] + np.arange(ORDER)
+
+    def matrix(self, order: int, count: int) -> Array:
+        """Return the matrix (m, count) from all control values to the derivative of this order."""
+        rows = np.zeros((len(self.time), count))
+        np.put_along_axis(rows, self.window, self.weights[:, order], axis=1)
+        return rows
+
+
+def spline_points(knots: int, duration: float, time: Array) -> SplinePoints:
+    """Return the weights of (1) at times (m,) in [0, duration] [s] for a spline with `knots` knots, ends
+    included.
+    """
+    h = duration / (knots - 1)
+    u = np.clip(np.asarray(time, float) / h, 0.0, knots - 1.0)
+    span = np.minimum(np.floor(u), knots - 2).astype(np.intp)
+    places = np.pad(np.arange(float(knots)), SPLINE_DEGREE, "edge")
+    controls = np.eye(knots + SPLINE_DEGREE - 1)
+    basis = scipy_module("interpolate", "transitions are found").BSpline(places, controls, SPLINE_DEGREE)
+    window = span[:, None] + np.arange(ORDER)
+    weights = [np.take_along_axis(basis(u, order), window, axis=1) / h**order for order in range(3)]
+    return SplinePoints(np.asarray(time, float), span, np.stack(weights, axis=1))
+
+
+def gauss_points(knots: int, duration: float, each: int) -> tuple[SplinePoints, Array]:
+    """Return `each` Gauss-Legendre points on each span, and their quadrature weights (m,) [s]."""
+    nodes, shares = np.polynomial.legendre.leggauss(each)
+    h = duration / (knots - 1)
+    time = (np.arange(knots - 1)[:, None] + 0.5 * (nodes + 1.0)) * h
+    return spline_points(knots, duration, time.ravel()), np.tile(0.5 * h * shares, knots - 1)
+
+
+def smoothest_controls(knots: int, duration: float, start: Array, end: Array) -> Array:
+    """Return control values (K + 4, n) of the spline with these ends that minimises the integral of x''^2.
+
+    `start` and `end`: x, x' and optionally x'', (2 or 3, n). Without x'' the result is the cubic through both
+    ends.
+    """
+    h = duration / (knots - 1)
+    controls = np.zeros((knots + SPLINE_DEGREE - 1, start.shape[1]))
+    controls[: len(start)] = end_controls(h, start)
+    controls[len(controls) - len(end) :] = end_controls(-h, end)[::-1]
+    points, shares = gauss_points(knots, duration, 3)  # exact: x'' is of the third degree
+    rows = points.matrix(2, len(controls)) * np.sqrt(shares)[:, None]
+    free = slice(len(start), len(controls) - len(end))
+    controls[free] = np.linalg.lstsq(rows[:, free], -rows @ controls, rcond=None)[0]
+    return controls
+
+
+def end_controls(h: float, given: Array) -> Array:
+    """Return the control values (2 or 3, n) at the first end from x, x' and optionally x'', by (2); -h for
+    the last end.
+    """
+    first = h / SPLINE_DEGREE * given[1]
+    controls = [given[0], given[0] + first]
+    if len(given) == 3:
+        controls.append(controls[1] + second_step(h, first, given[2]))
+    return np.array(controls)
+
+
+def second_step(h: float, first: Array, rate: Array) -> Array:
+    """Return c_2 - c_1 from c_1 - c_0 and x'', by (2)."""
+    step: Array = 2.0 * first + h * h / 10.0 * rate
+    return step
+
+
 Weights: TypeAlias = Sequence[Sequence[Scalar]]
 """Weights of the control values in x, x' and x''."""
 
@@ -89,11 +189,10 @@ class ConfigurationSpline:
                 turns += isinstance(joint, Spherical | Free)
         self.turns = max(turns, 1)
         """Rows of anchors: one a rotation; where there is none, one that nothing uses."""
-        plain = [range(part.v.start, part.v.stop) for part in self.parts if _is_plain(part.joint)]
-        self.plain = np.array([k for places in plain for k in places], np.intp)
+        plain = [part for part in self.parts if _is_plain(part.joint)]
+        self.plain = np.array([k for part in plain for k in range(part.v.start, part.v.stop)], np.intp)
         """Indices in v of the coordinates that are splines themselves."""
-        places_q = [range(p.q.start, p.q.stop) for p in self.parts if _is_plain(p.joint)]
-        self.plain_q = np.array([k for places in places_q for k in places], np.intp)
+        self.plain_q = np.array([k for part in plain for k in range(part.q.start, part.q.stop)], np.intp)
         """Indices of these coordinates in q."""
 
     def motion(
@@ -145,9 +244,8 @@ class ConfigurationSpline:
     def sample(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
         """Return q (m, nq), v and a (m, nv) at the times of the points."""
         count = len(points.time)
-        window = points.first[:, None] + np.arange(ORDER)
-        values = np.moveaxis(controls.values[window], 0, -1)
-        anchors = np.moveaxis(controls.anchors[window], 0, -1)
+        values = np.moveaxis(controls.values[points.window], 0, -1)
+        anchors = np.moveaxis(controls.anchors[points.window], 0, -1)
         found = self.motion(
             [list(row) for row in values],
             [list(row) for row in anchors],
@@ -174,6 +272,32 @@ class ConfigurationSpline:
                 controls.values[:, part.v][:, :3] = 0.0
                 controls.anchors[:, part.turn] = _turns(knots, duration, h, ends, first[:, :3], last[:, :3])
         return controls
+
+    def bounds(self, start: Array, end: Array, limits: bool | tuple[Any, Any]) -> tuple[Array, Array]:
+        """Return limits (nv,) of control values that keep a motion from q to q within the limits of joints
+        (True), none (False) or two arrays (nq,); rotations have none.
+        """
+        model = self.model
+        lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+        if limits is False:
+            return lower, upper
+        low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
+        if limits is True:
+            for body in model.bodies:
+                if body.q_slice.stop > body.q_slice.start:
+                    low[body.q_slice], high[body.q_slice] = body.limits.lower, body.limits.upper
+        else:
+            given = [np.asarray(bound, float) for bound in limits]
+            if [bound.shape for bound in given] != [(model.nq,)] * 2:
+                raise ShapeError(
+                    f"transition: limits are True, False or two arrays of the shape ({model.nq},)"
+                )
+            low, high = given
+            if not (low <= high).all():
+                raise ArgumentError("transition: a lower limit is not below its upper limit")
+        lower[self.plain] = np.minimum(low, np.minimum(start, end))[self.plain_q]
+        upper[self.plain] = np.maximum(high, np.maximum(start, end))[self.plain_q]
+        return lower, upper
 
 
 def _own(part: _Part, values: Sequence[Any], anchors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -229,14 +353,14 @@ def _motion(
 def _turning(
     values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None
 ) -> tuple[list[Scalar], Vec3, Vec3]:
-    """Return the quaternion, omega and alpha by (1), (2) and (3)."""
+    """Return the quaternion, omega and alpha by (3), (4) and (5)."""
     controls = [
         quaternion_product(anchor, quaternion_exp(Vec3(*phi))) for anchor, phi in zip(anchors, values)
     ]
     turn = controls[0]
     omega = alpha = Vec3.zero()
     for j in range(1, len(controls)):
-        s, rate, second = (_total(row[j:]) for row in weights)
+        s, rate, second = (sum(row[j:], 0.0) for row in weights)
         d = quaternion_difference(controls[j - 1], controls[j])
         turn, omega, alpha = _multiply_exponential(turn, omega, alpha, d, s, rate, second)
     for axis, own in zip(_AXES, zip(*shift) if shift is not None else ()):
@@ -247,11 +371,11 @@ def _turning(
 def _multiply_exponential(
     turn: list[Scalar], omega: Vec3, alpha: Vec3, d: Vec3, s: Scalar, rate: Scalar, second: Scalar
 ) -> tuple[list[Scalar], Vec3, Vec3]:
-    """Multiply a rotation by one more factor exp(s d); return it with its rates, by (2) and (3)."""
+    """Multiply a rotation by one more factor exp(s d); return it with its rates, by (4) and (5)."""
     factor = quaternion_exp(d * s)
     A = rotation_of_quaternion(factor)
     omega, alpha = A.transposed_times(omega), A.transposed_times(alpha)
-    alpha = alpha + omega.cross(d) * rate + d * second  # (3), with omega of (2) before the sum
+    alpha = alpha + omega.cross(d) * rate + d * second  # (5), with omega of (4) before the sum
     return quaternion_product(turn, factor), omega + d * rate, alpha
 
 
@@ -315,15 +439,11 @@ def _steps(h: float, given: Array) -> list[Vec3]:
     if len(given) == 3:
         second = Vec3(*second_step(h, first, given[2]))
         # Seen from the start the second turn is in the coordinates after the first already; from the end it
-        # is d in the end's coordinates that (3) speaks of.
-        steps.append(second if h > 0.0 else _rotate_back(steps[0], second))
+        # is d in the end's coordinates that (5) speaks of.
+        if h < 0.0:
+            second = rotation_of_quaternion(quaternion_conjugate(quaternion_exp(steps[0]))) @ second
+        steps.append(second)
     return steps
-
-
-def _rotate_back(first: Vec3, second: Vec3) -> Vec3:
-    inverse = quaternion_conjugate(quaternion_exp(first))
-    turned: Vec3 = rotation_of_quaternion(inverse) @ second
-    return turned
 
 
 def _matrix(R: Mat3) -> Array:
@@ -334,11 +454,4 @@ def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
     total: Scalar = 0.0
     for weight, value in zip(weights, values, strict=True):
         total = total + weight * value
-    return total
-
-
-def _total(values: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for value in values:
-        total = total + value
     return total

@@ -12,25 +12,30 @@ from typing import Final, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError, require_choice
+from dalembert.errors import (
+    ArgumentError,
+    FileError,
+    ModelError,
+    UnknownNameError,
+    positive_number,
+    require_choice,
+)
 from dalembert.formats.mocap import Recording, with_z_up
 from dalembert.formats.mocap.acclaim import read_asf_amc
 from dalembert.formats.mocap.bvh import read_bvh
 from dalembert.formats.mocap.deepmimic import read_deepmimic
 from dalembert.formats.report import reported_as_file_errors
-from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
-from dalembert.motion.anthropometry import stature
-from dalembert.motion.character import character, configurations
-from dalembert.motion.clip import Clip
-from dalembert.motion.deepmimic_humanoid import (
+from dalembert.motion.characters import (
     PUBLISHED_HEIGHT,
     PUBLISHED_MASS,
+    character,
+    configurations,
     deepmimic_configurations,
     deepmimic_humanoid,
+    stature,
 )
-
-__all__ = ["load_motion"]
+from dalembert.motion.clip import Clip
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -65,7 +70,7 @@ def load_motion(
     height: the stature [m], instead of `scale`.
     rotations: ball joints as quaternions, or as Euler angles in the joint's own order of channels.
     mass: of the whole figure [kg], 75 by default (DeepMimic: the published 45), distributed by the rule in
-        `motion.anthropometry`; the inertias are those of capsules along the bones.
+        `motion.characters`; the inertias are those of capsules along the bones.
     cutoff: cutoff frequency [Hz] of a zero-phase low-pass before differentiation; see `Clip.from_positions`.
     frame_time: time between frames [s], instead of the file's; AMC files have none, and 1/120 is assumed.
     skip: number of frames to skip at the beginning; many files begin with a rest pose, from which the
@@ -84,9 +89,9 @@ def load_motion(
     6 (3, 7)
     """
     _check_options(scale, mass, height, frame_time, skip)
-    _require_choice("rotations", rotations, ("quaternion", "euler"))
-    _require_choice("positions", positions, ("add", "replace"))
-    _require_choice("up", up, ("y", "z"))
+    require_choice("value of rotations", rotations, ("quaternion", "euler"))
+    require_choice("value of positions", positions, ("add", "replace"))
+    require_choice("value of up", up, ("y", "z"))
     files = _paths(path)
     endings = tuple(file.suffix.lower() for file in files)
     with reported_as_file_errors(" and ".join(str(file) for file in files)):
@@ -244,10 +249,6 @@ def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
     return np.asarray(frame_time * np.arange(count), np.float64)
 
 
-def _require_choice(option: str, value: object, valid: tuple[str, ...]) -> None:
-    require_choice(f"value of {option}", value, valid)
-
-
 def _check_options(
     scale: float | None, mass: float | None, height: float | None, frame_time: float | None, skip: int
 ) -> None:
@@ -255,8 +256,8 @@ def _check_options(
         raise ArgumentError(f"load_motion: skip is {skip!r}; give a number of frames, 0 or more")
     options = {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}
     for name, value in options.items():
-        if value is not None and not (is_finite(value) and value > 0.0):
-            raise ArgumentError(f"load_motion: {name} is {value!r}; give a finite positive number")
+        if value is not None:
+            positive_number(f"load_motion: {name}", value)
     if scale is not None and height is not None:
         raise ArgumentError(
             "load_motion: scale and height both say how large the figure is; give one of them"

@@ -1,6 +1,6 @@
-"""The torque energy of a motion and its gradient with respect to the control values of its spline.
+"""The torque energy of motions, with or without closed loops, and its gradient.
 
-With the forces tau = ID(q, v, a) along a motion that control values theta define,
+With the forces tau = ID(q, v, a) along a motion that control values theta of its spline define,
 
     P = integral of sum_i c_i tau_i^2 dt                                                             (1)
     dP/dtheta = 2 integral of sum_i c_i tau_i (dtau_i/dq dq/dtheta + dtau_i/dv dv/dtheta
@@ -13,30 +13,70 @@ Both are evaluated for all points as a batch. The costs c_i weight the joints.
 
 A cost of accelerations, c_i (r a_i)^2, as of a flywheel of inertia r at each joint, may be added to (1):
 moving a hand costs almost nothing in (1), whose minimum is then hard to find and looks unnatural.
+
+Loop joints and contacts exert the forces K^T lambda for any lambda; the joints have to provide the rest,
+
+    s = ID(q, v, a) - K^T lambda                                                                     (2)
+
+Joints without motor, u, provide nothing: as far as loops can carry them, s_u = 0. Among all lambda with this
+property, those are chosen that minimise the cost sum of c_i s_i^2 of the motors:
+
+    [K_a C_a K_a^T   K_u] [lambda]   [K_a C_a tau_a]
+    [K_u^T           Pi ] [nu    ] = [tau_u        ]                                                 (3)
+
+Pi projects onto the motions of u that K_u leaves free; there s_u = Pi tau_u remains and is part of the cost.
+With w_a = 2 C_a s_a and w_u = -2 (nu - s_u) + 2 c_u s_u, which satisfies K w = 0, a change of lambda has no
+effect, and the gradient of the cost is that of
+
+    w . s + eta . K_u s_u,    K_u^T eta = -2 (nu - s_u)                                              (4)
+
+with w, lambda, eta and the s_u of the last term held constant; the last term is the condition K_u s_u = 0
+that loops carry all they can.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.inverse_dynamics import inverse_dynamics as forces
+from dalembert.algorithms.constraints import closing_equations, constraint_equations, loop_rows
+from dalembert.algorithms.inverse_dynamics import inverse_dynamics as joint_forces
+from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.algorithms.kinematics import forward_kinematics as kinematics
+from dalembert.api.dynamics import inverse_dynamics, mass_matrix
 from dalembert.compiler.compiled import compile
 from dalembert.model.model import Model
-from dalembert.motion.bspline import ORDER, gauss_points
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
+from dalembert.motion.closed_path import ClosedPath, Closure, closed_model, kept_kernels, kernel_inputs
+from dalembert.motion.configuration_spline import (
+    ORDER,
+    ConfigurationSpline,
+    Controls,
+    SplinePoints,
+    gauss_points,
+)
 from dalembert.scalar import Scalar
-
-__all__ = ["GAUSS_POINTS_PER_SPAN", "TorqueEnergy", "assemble_gradient"]
+from dalembert.spatial import Force
 
 Array = npt.NDArray[np.float64]
 
 GAUSS_POINTS_PER_SPAN: Final = 4
 """Exact if tau is linear in a, since squares of x'' are of the sixth degree."""
+
+
+class SampledMotion(NamedTuple):
+    """A motion q (m, nq), v, a (m, nv) with the joints' forces tau (m, nv), the wrenches (m, loops, 6) of
+    loop joints and contacts about the world's origin, and the largest loop error [rad or m].
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    wrenches: Array
+    gap: float
 
 
 @final
@@ -57,13 +97,9 @@ class TorqueEnergy:
     ) -> None:
         self.spline, self.model = spline, spline.model
         self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
-        self._window = self.points.first[:, None] + np.arange(ORDER)
         self._prices = np.asarray(prices, float)
         self._smoothness = smoothness
-        kernels = self.model.functions.get("torque energy")
-        if kernels is None:
-            kernels = self.model.functions["torque energy"] = _kernels(spline)
-        self._motion, self._density, self._gradient = kernels
+        self._density, self._gradient = kept_kernels(self.model, "torque energy", lambda: _kernels(spline))
 
     def __call__(self, controls: Controls) -> float:
         """Return the torque energy P."""
@@ -82,10 +118,16 @@ class TorqueEnergy:
         energy = self._density(*arguments, check="off") @ self._quadrature
         return energy, assemble_gradient(controls, self._gradient(*arguments, check="off"), self._quadrature)
 
+    def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
+        """Return the motion and its forces at the points."""
+        q, v, a = self.spline.sample(controls, points)
+        tau = inverse_dynamics(self.model, q, v, a)
+        return SampledMotion(q, v, a, tau, np.zeros((len(points.time), 0, 6)), 0.0)
+
     def _arguments(self, controls: Controls) -> list[Any]:
         return [
-            controls.values[..., self._window, :],
-            controls.anchors[self._window],
+            controls.values[..., self.points.window, :],
+            controls.anchors[self.points.window],
             self.points.weights,
             self._prices,
             self._smoothness,
@@ -105,40 +147,292 @@ def assemble_gradient(controls: Controls, by_point: Array, shares: Array) -> Arr
     return gradient
 
 
-def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any, Any]:
-    """Compile the motion, the integrand of (1) and its gradient with respect to the control values."""
+def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any]:
+    """Compile the integrand of (1) and its gradient with respect to the control values."""
     model = spline.model
     inputs: dict[str, int | tuple[int, ...]] = {
         "values": (ORDER, model.nv),
         "anchors": (ORDER, spline.turns, 4),
         "weights": (3, ORDER),
+        "prices": (model.nv,),
+        "smoothness": (),
     }
 
-    def spline_motion(model: Model, values: Any, anchors: Any, weights: Any) -> Any:
-        return spline.motion(values, anchors, weights)
-
-    motion = compile(spline_motion, model, inputs=inputs)
-    inputs |= {"prices": (model.nv,), "smoothness": ()}
-    density = _density(spline)
-    compiled = compile(density, model, inputs=inputs)
-    return motion, compiled, compiled.jacobian("values")
-
-
-def _density(spline: ConfigurationSpline) -> Callable[..., Scalar]:
     def torque_energy(
         model: Model, values: Any, anchors: Any, weights: Any, prices: Any, smoothness: Any
     ) -> Scalar:
         q, v, a = spline.motion(values, anchors, weights)
-        return _price(forces(aligned(model), q, v, a), a, prices, smoothness)
+        tau = joint_forces(aligned(model), q, v, a)
+        square = smoothness * smoothness
+        costs = [force * force + square * (rate * rate) for force, rate in zip(tau, a, strict=True)]
+        return _dot(prices, costs)
 
-    return torque_energy
+    density = compile(torque_energy, model, inputs=inputs)
+    return density, density.jacobian("values")
 
 
-def _price(
-    tau: Sequence[Scalar], a: Sequence[Scalar], prices: Sequence[Scalar], smoothness: Scalar
-) -> Scalar:
+RELATIVE_REGULARIZATION: Final = 1e-12
+"""Added to the diagonal of (3), relative to its largest entry, for statically indeterminate loops."""
+
+NULL_SPACE_TOLERANCE: Final = 1e-12
+"""Relative eigenvalue of K_u^T K_u below which loops leave a motion of joints without motor free."""
+
+SHIFT_COST_RATIO: Final = 1e3
+"""Cost of a shift relative to that of accelerations. Limits hold to about 3e-4 rad; 1e2 gives 8e-3 rad."""
+
+MAX_LOOP_ERROR: Final = 1e-6
+"""Loop error [m or rad] above which the loops of a motion count as not closed."""
+
+
+class ClosedMotion(NamedTuple):
+    """A closed motion at m times.
+
+    q, v, a; forces s (…, m, nv) of the joints; multipliers lambda and eta (…, m, n); w; and `left`, which
+    holds s_u and zeros elsewhere (…, m, nv).
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    forces: Array
+    multipliers: Array
+    w: Array
+    eta: Array
+    left: Array
+
+
+@final
+class ClosedTorqueEnergy:
+    """The cost of closed motions: of forces, of accelerations and of the shift.
+
+    `prices (nv,)`: the weights c_i; `unpowered`: indices in v of joints without motor.
+    """
+
+    def __init__(
+        self,
+        path: ClosedPath,
+        knots: int,
+        duration: float,
+        *,
+        prices: Array,
+        smoothness: float,
+        unpowered: npt.NDArray[np.intp],
+    ) -> None:
+        self.path, self.model = path, path.spline.model
+        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
+        self._N = path.directions(self.points)
+        self._prices, self._smoothness = prices, smoothness
+        self._unpowered = unpowered[prices[unpowered] > 0.0]
+        self._state, self._by_price, self._by_loops = kept_kernels(
+            self.model, ("closed torque energy", path.key), lambda: _closed_kernels(path)
+        )
+        self._tether = 0.0
+        self._tether = self._price_of_shift(duration / (knots - 1))
+        self._worst = 1e3 * (1.0 + abs(self(path.controls)))
+
+    def __call__(self, controls: Controls) -> float:
+        """Return the cost of the motion."""
+        closure = self.path.close(controls, self.points, self._N)
+        return float(self._price(self.motion(controls, self.points, closure), closure.shift))
+
+    def torque_energy(self, controls: Controls) -> float:
+        """Return the integral of sum c s^2 without the other costs."""
+        closure = self.path.close(controls, self.points, self._N)
+        forces = self.motion(controls, self.points, closure).forces
+        return float(self._quadrature @ (forces**2 @ self._prices))
+
+    def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
+        """Return the cost and its gradient, of the shape of the control values, for one motion or a batch of
+        motions.
+        """
+        closure = self.path.close(controls, self.points, self._N)
+        state = self.motion(controls, self.points, closure)
+        arguments = self.path.arguments(controls, self.points, closure.shift)
+        prices = (self._prices, self._smoothness, self._tether)
+        rates = self._by_price(*arguments, *prices, *state[4:], check="off")
+        N, N_rate, N_second = (self._N[:, order] for order in range(3))
+        loads = np.zeros((*state.w.shape[:-1], 3, state.multipliers.shape[-1]))
+        total = rates
+        for order in (2, 1, 0):
+            G = total[..., ORDER + order, :]
+            pull = _onto(N, G)
+            if order == 1:
+                pull += 2.0 * _onto(N_rate, total[..., ORDER + 2, :])
+            if order == 0:
+                pull += _onto(N_rate, total[..., ORDER + 1, :]) + _onto(N_second, total[..., ORDER + 2, :])
+            loads[..., order, self.path.rows] = -_onto(closure.inverse, pull)
+            total = rates + self._by_loops(*arguments, loads, check="off")
+        gradient = assemble_gradient(controls, total[..., :ORDER, :], self._quadrature)
+        closed = closure.gap.max(axis=-1) < MAX_LOOP_ERROR
+        price = np.where(closed, self._price(state, closure.shift), self._worst)
+        return price, np.where(closed[..., None, None], gradient, 0.0)
+
+    def motion(self, controls: Controls, points: SplinePoints, closure: Closure) -> ClosedMotion:
+        """Return the motion and its forces by (3)."""
+        q, v, a, tau, K = self._state(*self.path.arguments(controls, points, closure.shift), check="off")
+        return ClosedMotion(q, v, a, *self._distribute_forces(tau, K))
+
+    def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
+        """Return the motion, its forces and those of the loops at the points."""
+        closure = self.path.close(controls, points, self.path.directions(points))
+        found = self.motion(controls, points, closure)
+        return SampledMotion(*found[:4], self._loop_forces(found), float(closure.gap.max()))
+
+    def _loop_forces(self, motion: ClosedMotion) -> Array:
+        """Return the moment about the world's origin and the force on the successor of each loop joint (m,
+        loops, 6).
+        """
+        path = self.path
+        closed = closed_model(self.model, path.contacts, path.contacts.places.tolist())
+        q = list(motion.q.T)
+        still: list[Scalar] = [0.0] * self.model.nv
+        poses = kinematics(closed, q)
+        result = np.zeros((len(motion.q), len(closed.loops), 6))
+        start = 0
+        for k, loop in enumerate(closed.loops):
+            T = loop_rows(closed, loop, q, still).T
+            push = Force.zero()
+            for column, x in zip(T, motion.multipliers.T[start : start + len(T)], strict=True):
+                push = push + column * x
+            start += len(T)
+            push = loop.placement_successor.inverse_apply(push)
+            if loop.successor >= 0:
+                push = poses[loop.successor].inverse_apply(push)
+            for i, x in enumerate(push.to_list()):
+                result[:, k, i] = x
+        return result
+
+    def _distribute_forces(self, tau: Array, K: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """Solve (3) and (4) for s, lambda, w, eta and s_u."""
+        u, rows = self._unpowered, self.path.rows
+        prices = self._prices.copy()
+        prices[u] = 0.0
+        own = K[..., rows, :]
+        across = own[..., u]
+        r, size = len(rows), len(rows) + len(u)
+        weighed = own * prices
+        A = np.zeros((*tau.shape[:-1], size, size))
+        A[..., :r, :r] = weighed @ np.swapaxes(own, -1, -2)
+        diagonal = np.einsum("...ii->...i", A)[..., :r]
+        diagonal += RELATIVE_REGULARIZATION * diagonal.max(axis=-1, keepdims=True)
+        A[..., :r, r:] = across
+        A[..., r:, :r] = np.swapaxes(across, -1, -2)
+        loose, inverse = _null_space_projector(across)
+        A[..., r:, r:] = loose
+        right = np.concatenate([(weighed @ tau[..., None])[..., 0], tau[..., u]], axis=-1)
+        found = np.linalg.solve(A, right[..., None])[..., 0]
+        multipliers = np.zeros(K.shape[:-1])
+        multipliers[..., rows] = found[..., :r]
+        forces = tau - _onto(own, found[..., :r])
+        w = 2.0 * prices * forces
+        eta, left = np.zeros_like(multipliers), np.zeros_like(tau)
+        left[..., u] = forces[..., u] = free = (loose @ tau[..., u, None])[..., 0]
+        reaction = -2.0 * (found[..., r:] - free)
+        w[..., u] = reaction + 2.0 * self._prices[u] * free
+        eta[..., rows] = (across @ inverse @ reaction[..., None])[..., 0]
+        return forces, multipliers, w, eta, left
+
+    def _price(self, state: ClosedMotion, shift: Array) -> Array:
+        squares = state.forces**2 + self._smoothness**2 * state.a**2
+        tether = self._tether * np.sum(shift[..., 0, :] ** 2, axis=-1)
+        price: Array = (squares @ self._prices + tether) @ self._quadrature
+        return price
+
+    def _price_of_shift(self, h: float) -> float:
+        """Return the weight of |delta|^2, which selects the nearest of all splines that give the same motion.
+
+        It is much larger than the cost of the accelerations that undo a shift within one span: limits bound
+        the splines, and a motion must not leave them by its shift.
+        """
+        controls = self.path.controls
+        closure = self.path.close(controls, self.points, self._N)
+        M = mass_matrix(self.model, self.motion(controls, self.points, closure).q, check="off")
+        squares = np.einsum("i,tij->tj", self._prices, M * M) + self._prices * self._smoothness**2
+        return SHIFT_COST_RATIO * float(np.median(squares)) / h**4
+
+
+def _null_space_projector(K: Array) -> tuple[Array, Array]:
+    """Return the projector Pi (…, u, u) onto the null space of K (…, r, u), and the pseudo-inverse of
+    K^T K.
+    """
+    normal = np.swapaxes(K, -1, -2) @ K
+    if not K.shape[-1]:
+        return normal, normal
+    sizes, ways = np.linalg.eigh(normal)
+    free = sizes <= NULL_SPACE_TOLERANCE * sizes[..., -1:]
+    inverse = np.where(free, 0.0, 1.0 / np.where(free, 1.0, sizes))
+    back = np.swapaxes(ways, -1, -2)
+    return (ways * free[..., None, :]) @ back, (ways * inverse[..., None, :]) @ back
+
+
+def _onto(rows: Array, x: Array) -> Array:
+    """Return rows^T x for matrices (…, n, m) and vectors (…, n)."""
+    product: Array = (x[..., None, :] @ rows)[..., 0, :]
+    return product
+
+
+def _closed_kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
+    """Compile the state and forces, and the gradients of the cost and of the loop equations by values and
+    shift.
+    """
+    spline, contacts = path.spline, path.contacts
+    model = spline.model
+    inputs = kernel_inputs(spline, contacts)
+
+    def moving(values: Any, anchors: Any, weights: Any) -> tuple[Any, Any, Any]:
+        return spline.motion(values[:ORDER], anchors, weights, values[ORDER:])
+
+    def state(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
+        q, v, a = moving(values, anchors, weights)
+        found = closing_equations(closed_model(model, contacts, places), q)
+        return q, v, a, spanning_tree_forces(aligned(model), q, v, a), found.K
+
+    def price(
+        model: Model,
+        values: Any,
+        anchors: Any,
+        weights: Any,
+        places: Any,
+        prices: Any,
+        smoothness: Any,
+        tether: Any,
+        multipliers: Any,
+        w: Any,
+        eta: Any,
+        left: Any,
+    ) -> Scalar:
+        q, v, a = moving(values, anchors, weights)
+        tau = spanning_tree_forces(aligned(model), q, v, a)
+        K = closing_equations(closed_model(model, contacts, places), q).K
+        loops = _dot(eta, [_dot(row, left) for row in K]) - _dot(multipliers, [_dot(row, w) for row in K])
+        squares = _dot(prices, [x * x for x in a]) * (smoothness * smoothness)
+        return _dot(w, tau) + loops + squares + tether * _dot(values[ORDER], values[ORDER])
+
+    def loops(model: Model, values: Any, anchors: Any, weights: Any, places: Any, loads: Any) -> Scalar:
+        q, v, a = moving(values, anchors, weights)
+        closed = closed_model(model, contacts, places)
+        found = constraint_equations(closed, q, v)
+        second = [_dot(row, a) - k for row, k in zip(found.K, found.k, strict=True)]
+        total = _dot(loads[0], closing_equations(closed, q).residual)
+        return total + _dot(loads[1], found.velocity_error) + _dot(loads[2], second)
+
+    n = path.count
+    priced: dict[str, int | tuple[int, ...]] = {
+        "prices": (model.nv,),
+        "smoothness": (),
+        "tether": (),
+        "multipliers": (n,),
+    }
+    priced |= {"w": (model.nv,), "eta": (n,), "left": (model.nv,)}
+    return (
+        compile(state, model, inputs=inputs),
+        compile(price, model, inputs=inputs | priced).jacobian("values"),
+        compile(loops, model, inputs=inputs | {"loads": (3, n)}).jacobian("values"),
+    )
+
+
+def _dot(x: Any, y: Any) -> Scalar:
     total: Scalar = 0.0
-    square = smoothness * smoothness
-    for price, force, rate in zip(prices, tau, a, strict=True):
-        total = total + price * (force * force + square * (rate * rate))
+    for a, b in zip(x, y, strict=True):
+        total = total + a * b
     return total

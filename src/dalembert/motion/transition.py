@@ -1,36 +1,55 @@
 """Spacetime optimisation: the motion between two states with the least torque energy.
 
 The states at both ends are given; the motion between them minimises the integral of squared forces (Witkin
-and Kass 1988; Rose, Guenter, Bodenheimer and Cohen 1996). It is sought among splines, by BFGS with the exact
-gradient.
+and Kass 1988; Rose, Guenter, Bodenheimer and Cohen 1996). It is sought among splines, within bounds, by
+SciPy's limited-memory BFGS with the exact gradient.
+
+BFGS is fast where the Hessian is near the identity, but here it is ill-conditioned. So BFGS works in
+variables y in which the Hessian is the identity at the start. With the Hessian H there, by differences of
+gradients,
+
+    x = x_0 + T y,    T^T H T = 1                                                                    (1)
+
+and the squared norm of the gradient with respect to y is about twice the possible decrease. Bounds must
+remain bounds of single variables. So the variables b that are at bounds, or have crossed them, are only
+scaled, and the others f follow them according to H,
+
+    x_b = D y_b,    x_f = L^-T y_f - H_ff^-1 H_fb x_b,    L L^T = H_ff                               (2)
+
+H is recomputed after a number of iterations.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, final
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TextIO, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.api.dynamics import inverse_dynamics
-from dalembert.errors import ArgumentError, DtypeError, own_errors, whole_number
+from dalembert.api.motion import normalize
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    StateError,
+    own_errors,
+    positive_number,
+    whole_number,
+)
 from dalembert.model.checks import is_finite
-from dalembert.model.joints import Joint
+from dalembert.model.joints import Free, Joint
 from dalembert.model.model import Model
-from dalembert.motion.bspline import MIN_KNOTS, SplinePoints, spline_points
-from dalembert.motion.clip import Clip, Frames
-from dalembert.motion.closed_energy import ClosedTorqueEnergy
-from dalembert.motion.closed_path import ClosedPath
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
-from dalembert.motion.descent import Callback, Progress, descend
-from dalembert.motion.torque_energy import TorqueEnergy
-from dalembert.motion.transition_ends import bounds, contacts_of, end_state, require_closed, root_places
-
-__all__ = ["Transition", "transition"]
+from dalembert.motion.clip import Clip, ClipFrame, Frames
+from dalembert.motion.closed_path import ClosedPath, contacts_of, require_closed
+from dalembert.motion.configuration_spline import MIN_KNOTS, ConfigurationSpline, Controls, spline_points
+from dalembert.motion.differentiation import scipy_module
+from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
 
 Array = npt.NDArray[np.float64]
 
@@ -100,8 +119,7 @@ def transition(
     _not_negative("tolerance", tolerance)
     spline = ConfigurationSpline(model)
     ends = end_state(model, start, "start", -1), end_state(model, end, "end", 0)
-    if not (is_finite(frame_time) and frame_time > 0.0):
-        raise ArgumentError(f"transition: frame_time is {frame_time!r}; give a positive time [s]")
+    frame_time = positive_number("transition: frame_time", frame_time, "s")
     frames = max(math.ceil(duration / frame_time - 1e-6), 1)
     root = root_places(model)
     if fixed_root and not len(root):
@@ -126,7 +144,7 @@ def transition(
         energy = ClosedTorqueEnergy(path, knots, duration, prices=prices, smoothness=flywheel, unpowered=root)
     else:
         energy = TorqueEnergy(spline, knots, duration, prices=prices, smoothness=flywheel)
-    lower, upper = bounds(spline, ends[0][0], ends[1][0], limits)
+    lower, upper = spline.bounds(ends[0][0], ends[1][0], limits)
     low, high = (np.broadcast_to(x, free.shape)[free] for x in (lower, upper))
     controls.values[free] = np.clip(controls.values[free], low, high)
 
@@ -141,7 +159,7 @@ def transition(
             if callback is not None:
                 callback(iteration, P, gradient_norm)
 
-        found = descend(
+        search = descend(
             value,
             controls.values[free],
             low,
@@ -150,22 +168,22 @@ def transition(
             tolerance=tolerance,
             callback=report,
         )
-    best = _with(controls, free, found.x)
+    best = _with(controls, free, search.x)
     points = spline_points(knots, duration, np.linspace(0.0, duration, frames + 1))
-    clip, tau, pushes, gap = _motion(energy, best, points)
+    found = energy.sample(best, points)
     own = len(model.loops)
     return Transition(
-        clip=clip,
-        energies=found.energies,
-        gradient_norms=found.gradient_norms,
+        clip=Clip(model, points.time, found.q, found.v, found.a),
+        energies=np.array(search.energies),
+        gradient_norms=np.array(search.norms),
         torque_energy=energy.torque_energy(best),
-        tau=tau,
+        tau=found.tau,
         root=root,
-        loop_forces=pushes[:, :own],
-        contact_forces=pushes[:, own:],
-        loop_error=gap,
-        evaluations=found.evaluations,
-        converged=found.converged,
+        loop_forces=found.wrenches[:, :own],
+        contact_forces=found.wrenches[:, own:],
+        loop_error=found.gap,
+        evaluations=search.evaluations,
+        converged=search.converged,
     )
 
 
@@ -234,21 +252,49 @@ def _with(controls: Controls, free: npt.NDArray[np.bool_], x: Array) -> Controls
     return Controls(values, controls.anchors)
 
 
-def _motion(
-    energy: TorqueEnergy | ClosedTorqueEnergy, controls: Controls, points: SplinePoints
-) -> tuple[Clip, Array, Array, float]:
-    """Return the clip at the points, the forces of joints and loops, and the largest loop error [rad or
-    m].
-    """
-    model = energy.model
-    if isinstance(energy, TorqueEnergy):
-        clip = Clip(model, points.time, *energy.spline.sample(controls, points))
-        return clip, inverse_dynamics(model, clip.q, clip.v, clip.a), np.zeros((len(clip), 0, 6)), 0.0
-    path = energy.path
-    closure = path.close(controls, points, path.directions(points))
-    found = energy.motion(controls, points, closure)
-    clip = Clip(model, points.time, found.q, found.v, found.a)
-    return clip, found.forces, energy.loop_forces(found), float(closure.gap.max())
+def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, ...]:
+    """Return (q, v) or (q, v, a) of one end of the transition."""
+    if isinstance(given, Clip):
+        if given.model != model:
+            raise ArgumentError(f"transition: {name} is a clip of another model, {given.model!r}")
+        given = given[frame]
+    if isinstance(given, ClipFrame):
+        given = given[1:]
+    parts = list(given) if isinstance(given, tuple) else [given]
+    if len(parts) == 1:
+        parts.append(np.zeros(model.nv))
+    if len(parts) > 3:
+        raise ShapeError(f"transition: {name} has {len(parts)} parts; give q, (q, v), (q, v, a) or a clip")
+    sizes = (("q", model.nq), ("v", model.nv), ("a", model.nv))
+    state = []
+    for part, (letter, size) in zip(parts, sizes, strict=False):
+        try:
+            array = np.array(part, float)
+        except Exception as error:  # of somebody's array, whatever it is
+            raise DtypeError(f"transition: {letter} of {name} is not an array of numbers: {error}") from error
+        if array.shape != (size,):
+            raise ShapeError(
+                f"transition: {letter} of {name} has the shape {array.shape}; ({size},) is expected"
+            )
+        if not np.isfinite(array).all():
+            raise ArgumentError(f"transition: {letter} of {name} holds numbers that are not finite")
+        state.append(array)
+    unit: Array = np.asarray(normalize(model, state[0]), float)
+    if np.abs(unit - state[0]).max(initial=0.0) > 1e-6:
+        raise StateError(
+            f"transition: a quaternion of {name} is not of unit length; see da.normalize(model, q)"
+        )
+    return (unit, *state[1:])
+
+
+def root_places(model: Model) -> npt.NDArray[np.intp]:
+    """Return the indices in v of the joints without motor, and of free bodies."""
+    places: list[int] = []
+    for body in model.bodies:
+        floats = body.parent < 0 and isinstance(body.joint, Free)
+        if floats or body.joint_name not in model.actuated:
+            places.extend(range(body.v_slice.start, body.v_slice.stop))
+    return np.array(sorted(places), np.intp)
 
 
 def _check(model: Any, duration: Any, knots: Any, iterations: Any) -> None:
@@ -270,3 +316,243 @@ def _not_negative(name: str, value: Any) -> float:
     if not (is_finite(value) and value >= 0.0):
         raise ArgumentError(f"transition: {name} is {value!r}; give a number that is not negative")
     return float(value)
+
+
+Callback: TypeAlias = Callable[[int, float, float], object]
+"""Called with the number of the accepted iterate, its energy and the norm of its gradient."""
+
+Function: TypeAlias = Callable[[Array], tuple[Any, Array]]
+"""Values (…) and gradients (…, n) at points (…, n)."""
+
+BFGS_MEMORY = 20
+"""Number of position and gradient changes that L-BFGS stores."""
+
+ITERATIONS_PER_HESSIAN = 50
+"""Iterations after which H is recomputed."""
+
+DIFFERENCE_STEP = 1e-5
+"""Step of the finite differences [rad, m]."""
+
+POINTS_PER_CALL = 32
+"""Points of the finite differences that are evaluated in one call."""
+
+EXTRAPOLATION_FACTOR = 1.0
+"""Extrapolation of a run, relative to its length, to find the bounds that it would cross."""
+
+MIN_EIGENVALUE = 1e-6
+"""Least eigenvalue of H scaled to a unit diagonal; smaller ones are raised to it."""
+
+
+def descend(
+    function: Function,
+    x: Array,
+    lower: Array,
+    upper: Array,
+    *,
+    iterations: int,
+    tolerance: float,
+    callback: Callback,
+) -> Descent:
+    """Minimise a function that returns its value and gradient, from x on, within bounds.
+
+    It has converged when the norm of the gradient with respect to y, without components that push against
+    bounds, is at most tolerance times the root of the value. It also ends when BFGS finds no lower value.
+    """
+    with _one_thread():
+        search = Descent(function, np.clip(x, lower, upper), lower, upper, iterations, tolerance, callback)
+        search.run()
+    return search
+
+
+@final
+@dataclass
+class Descent:
+    """A descent: its current iterate `x`, the `energies` and gradient `norms` of the start and of all
+    accepted iterates, and the number of `evaluations`.
+    """
+
+    function: Function
+    x: Array
+    lower: Array
+    upper: Array
+    iterations: int
+    tolerance: float
+    callback: Callback
+    energies: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    evaluations: int = 0
+
+    def __post_init__(self) -> None:
+        self.value, self.gradient = self._evaluate(self.x)
+
+    def run(self) -> None:
+        """Run BFGS again and again, in variables of a new Hessian or with more bounds."""
+        bounded = np.zeros(len(self.x), bool)
+        H = self._hessian()
+        fresh = 0
+        while True:
+            bounded |= (self.x <= self.lower) | (self.x >= self.upper)
+            variables = _Variables(H, self.x, bounded, self.lower, self.upper)
+            if not self.energies:
+                self._accept_iterate(self.x, variables)
+            if self._is_over():
+                return
+            before = len(self.energies)
+            crossed = self._minimize(variables)
+            accepted = len(self.energies) - before
+            if self._is_over() or not (accepted or crossed.any() or fresh):
+                return
+            bounded |= crossed
+            fresh += accepted
+            if not crossed.any() or fresh >= ITERATIONS_PER_HESSIAN:
+                H, fresh = self._hessian(), 0
+
+    def _evaluate(self, x: Array) -> tuple[float, Array]:
+        """Evaluate the value and the gradient at x."""
+        self.evaluations += 1
+        value, gradient = self.function(x)
+        self._last, self._found = x, (float(value), gradient)
+        return self._found
+
+    def _accept_iterate(self, x: Array, variables: _Variables) -> None:
+        """Move to x and record its value and gradient norm."""
+        self.value, self.gradient = self._found if np.array_equal(x, self._last) else self._evaluate(x)
+        self.x = x
+        self.energies.append(self.value)
+        self.norms.append(variables.norm(x, self.gradient))
+        self.callback(len(self.energies) - 1, self.value, self.norms[-1])
+
+    @property
+    def converged(self) -> bool:
+        return self.norms[-1] <= self.tolerance * math.sqrt(max(self.energies[-1], 0.0))
+
+    def _is_over(self) -> bool:
+        return self.converged or len(self.energies) > self.iterations
+
+    def _minimize(self, variables: _Variables) -> npt.NDArray[np.bool_]:
+        """Run BFGS until it ends or an unbounded variable crosses its bounds; return a mask of these
+        variables.
+        """
+        crossed = np.zeros(len(self.x), bool)
+        before = self.x
+
+        def evaluate_scaled(y: Array) -> tuple[float, Array]:
+            value, gradient = self._evaluate(variables.x(y))
+            return value, variables.T.T @ gradient
+
+        def each(intermediate_result: Any) -> None:
+            x = variables.x(intermediate_result.x)
+            if ((x < self.lower) | (x > self.upper)).any():
+                ahead = x + EXTRAPOLATION_FACTOR * (x - before)
+                crossed[:] = (ahead < self.lower) | (ahead > self.upper)
+                raise StopIteration
+            self._accept_iterate(x, variables)
+            if self._is_over():
+                raise StopIteration
+
+        options = {
+            "maxcor": BFGS_MEMORY,
+            "maxiter": ITERATIONS_PER_HESSIAN,
+            "maxfun": 20 * ITERATIONS_PER_HESSIAN,
+            "ftol": 0.0,
+            "gtol": 0.0,
+        }
+        scipy_module("optimize", "transitions are found").minimize(
+            evaluate_scaled,
+            np.zeros(len(self.x)),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=variables.bounds,
+            callback=each,
+            options=options,
+        )
+        return crossed
+
+    def _hessian(self) -> Array:
+        """Return H by differences of gradients, made positive definite: absolute eigenvalues, at least
+        `MIN_EIGENVALUE`.
+        """
+        H = np.empty((len(self.x), len(self.x)))
+        for first in range(0, len(H), POINTS_PER_CALL):
+            rows = np.arange(first, min(first + POINTS_PER_CALL, len(H)))
+            moved = np.tile(self.x, (len(rows), 1))
+            moved[range(len(rows)), rows] += DIFFERENCE_STEP
+            H[rows] = (self.function(moved)[1] - self.gradient) / DIFFERENCE_STEP
+        self.evaluations += len(H)
+        H = 0.5 * (H + H.T)
+        unit = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-12 * np.abs(H).max(initial=1e-300)))
+        sizes, ways = np.linalg.eigh(H / np.outer(unit, unit))
+        positive: Array = (ways * np.maximum(np.abs(sizes), MIN_EIGENVALUE)) @ ways.T * np.outer(unit, unit)
+        return positive
+
+
+@final
+class _Variables:
+    """The variables y of (1) and (2), zero at x_0."""
+
+    def __init__(
+        self, H: Array, x: Array, bounded: npt.NDArray[np.bool_], lower: Array, upper: Array
+    ) -> None:
+        self._x, self._bounded, self._lower, self._upper = x, bounded, lower, upper
+        b, f = np.flatnonzero(bounded), np.flatnonzero(~bounded)
+        self.T = np.zeros_like(H)
+        follow = np.linalg.solve(H[np.ix_(f, f)], H[np.ix_(f, b)]) if len(f) else np.zeros((0, len(b)))
+        own = np.diag(H)[b] - np.einsum("fb,fb->b", follow, H[np.ix_(f, b)])
+        unit = 1.0 / np.sqrt(own)
+        self.T[b, b] = unit
+        self.T[np.ix_(f, b)] = -follow * unit
+        if len(f):
+            self.T[np.ix_(f, f)] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(f, f)])).T
+        self.bounds = np.full((len(x), 2), (-np.inf, np.inf))
+        self.bounds[b] = np.stack([(lower - x)[b] / unit, (upper - x)[b] / unit], axis=1)
+
+    def x(self, y: Array) -> Array:
+        """Return x for y; bounded variables keep their bounds exactly."""
+        x = self._x + self.T @ y
+        return np.where(self._bounded, np.clip(x, self._lower, self._upper), x)
+
+    def norm(self, x: Array, gradient: Array) -> float:
+        """Return the norm of the gradient with respect to y, without components that push against bounds."""
+        slope = self.T.T @ gradient
+        pushing = ((x <= self._lower) & (slope > 0.0)) | ((x >= self._upper) & (slope < 0.0))
+        return float(np.linalg.norm(np.where(pushing & self._bounded, 0.0, slope)))
+
+
+@final
+class Progress:
+    """A line on a terminal that shows the progress of a descent; `with Progress(…) as progress`."""
+
+    def __init__(self, what: str, *, shown: bool | None, stream: TextIO | None = None) -> None:
+        """Show progress if `shown`; None shows it if the stream is a terminal."""
+        self._what = what
+        self._stream = sys.stderr if stream is None else stream
+        self._shown = self._stream.isatty() if shown is None else shown
+        self._said = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, iteration: int, energy: float, gradient_norm: float) -> None:
+        if self._shown and iteration % 25 == 0:
+            self._said = True
+            self._stream.write(
+                f"\r{self._what}: {iteration} iterations, energy {energy:.6g}, gradient {gradient_norm:.2e} "
+            )
+            self._stream.flush()
+
+    def __exit__(self, *error: object) -> None:
+        if self._said:
+            self._stream.write("\n")
+
+
+def _one_thread() -> contextlib.AbstractContextManager[Any]:
+    """Limit BLAS to one thread, if threadpoolctl is installed.
+
+    The matrices of BFGS are small: on a busy machine most of the time was spent waiting for other threads.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return contextlib.nullcontext()
+    limits: contextlib.AbstractContextManager[Any] = threadpool_limits(1, "blas")
+    return limits

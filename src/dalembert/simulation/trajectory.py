@@ -17,7 +17,7 @@ from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeEr
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
 from dalembert.motion.clip import MAX_GHOSTS, Clip, ContactForces, Frames, nearest_frames
-from dalembert.motion.spline import spline_slopes
+from dalembert.motion.differentiation import spline_slopes
 from dalembert.simulation.initial_state import of_samples
 
 Array: TypeAlias = npt.NDArray[Any]
