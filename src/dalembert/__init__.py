@@ -94,7 +94,7 @@ from dalembert.codegen import get_num_threads, set_num_threads
 from dalembert.compiler.compiled import compile, jvp, vjp
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.formats import load, save
-from dalembert.host.moved_names import moved_names
+from dalembert.host import moved_names
 from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.conventions import convert_state
 from dalembert.model.equivalence import simplify_inertias

@@ -14,7 +14,7 @@ from tests.codegen.sample_programs import bits, random_inputs, random_straight, 
 
 from dalembert import codegen
 from dalembert.codegen import compile_program, set_num_threads
-from dalembert.codegen.cpu import cpu_kernel, linking, threads
+from dalembert.codegen.cpu import cpu_kernel, threads
 from dalembert.codegen.cpu.threads import CLOSED, FIELDS
 from dalembert.tracing.graph import Graph
 
@@ -133,7 +133,7 @@ def test_a_helper_that_comes_before_or_after_the_leader_touches_nothing(many_thr
         call()
     (request,) = requests
     native = threads._native_functions()
-    scratch, _keep = linking.SCRATCH.take(request.scratch_bytes)
+    scratch, _keep = threads.SCRATCH.take(request.scratch_bytes)
     begun = time.monotonic()
     native.help_with(request.address, scratch)
     assert time.monotonic() - begun < 1.0, "a helper gives up on a leader that never comes"
@@ -167,7 +167,7 @@ def test_the_leader_waits_for_a_helper_that_began_later(many_threads, monkeypatc
     native, gate, taken = threads._native_functions(), FIELDS.index("gate"), FIELDS.index("next")
 
     def help_late():
-        scratch, _keep = linking.SCRATCH.take(request.scratch_bytes)
+        scratch, _keep = threads.SCRATCH.take(request.scratch_bytes)
         while request.batch[taken] == 0:
             time.sleep(0.001)
         time.sleep(0.02)
@@ -175,7 +175,7 @@ def test_the_leader_waits_for_a_helper_that_began_later(many_threads, monkeypatc
 
     helper = threading.Thread(target=help_late)
     helper.start()
-    scratch, _keep = linking.SCRATCH.take(request.scratch_bytes)
+    scratch, _keep = threads.SCRATCH.take(request.scratch_bytes)
     assert native.lead(request.address, scratch) == 0
     inside = request.batch[gate] - CLOSED
     helper.join(timeout=60.0)
@@ -341,7 +341,7 @@ def test_threaded_calls_work_in_atexit_handlers(before):
 def test_scratch_memory_is_never_smaller_than_what_is_asked_for():
     """Also after an exception between any two bytecodes that keep it."""
     for number in range(1, 200):
-        scratch = codegen.cpu.linking._Scratch()
+        scratch = codegen.cpu.threads._Scratch()
 
         def local(frame, event, argument, number=number, seen=[0]):  # noqa: B006
             if event == "opcode":

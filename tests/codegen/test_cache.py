@@ -10,7 +10,7 @@ import pytest
 from tests.codegen.sample_programs import bits, chain_loops, random_inputs, random_straight, run
 
 from dalembert import codegen
-from dalembert.codegen import cache, compile_program, load_kernel
+from dalembert.codegen import compile_program, load_kernel, machine_code
 
 PROGRAM = random_straight(11)
 
@@ -103,13 +103,13 @@ def test_a_folder_that_cannot_be_made_costs_nothing_but_time(tmp_path, monkeypat
 
 
 def test_what_was_used_longest_ago_goes_first(folder, monkeypatch):
-    monkeypatch.setattr(cache, "MAX_BYTES", 10_000)
+    monkeypatch.setattr(machine_code, "MAX_BYTES", 10_000)
     for number in range(8):
-        assert cache.store_entry(f"{number:064x}", {"number": number}, [b"x" * 1500])
+        assert machine_code.store_entry(f"{number:064x}", {"number": number}, [b"x" * 1500])
         for entry in folder.glob("*.kernel"):
             age = 1000 - int(entry.stem, 16)
             os.utime(entry, (1e9 - age, 1e9 - age))
-        cache.load_entry(f"{0:064x}")
+        machine_code.load_entry(f"{0:064x}")
     kept = sorted(int(path.stem, 16) for path in folder.glob("*.kernel"))
     assert sum(path.stat().st_size for path in folder.iterdir()) <= 10_000
     assert 0 in kept, "an entry in use stays"
@@ -131,17 +131,17 @@ def test_only_files_of_the_cache_are_deleted(folder, monkeypatch):
     for name in (*names, left):
         (folder / name).write_bytes(b"x" * 2000)
         os.utime(folder / name, (1e9, 1e9))
-    monkeypatch.setattr(cache, "MAX_BYTES", 5_000)
+    monkeypatch.setattr(machine_code, "MAX_BYTES", 5_000)
     for number in range(8):
-        assert cache.store_entry(f"{number:064x}", {}, [b"x" * 1500])
+        assert machine_code.store_entry(f"{number:064x}", {}, [b"x" * 1500])
     assert all((folder / name).exists() for name in names)
     assert not (folder / left).exists(), "what a writer left that died is deleted"
 
 
 def test_entries_are_whole_whoever_writes_them(folder):
     def store(number: int) -> bool:
-        cache.store_entry("a" * 64, {"number": number}, [bytes([number]) * 50_000])
-        entry = cache.load_entry("a" * 64)
+        machine_code.store_entry("a" * 64, {"number": number}, [bytes([number]) * 50_000])
+        entry = machine_code.load_entry("a" * 64)
         return entry is not None and entry[1] == [bytes([entry[0]["number"]]) * 50_000]
 
     with ThreadPoolExecutor(8) as pool:

@@ -14,12 +14,12 @@ from tests.codegen.sample_programs import bits, random_inputs, random_straight, 
 
 import dalembert
 from dalembert import codegen
-from dalembert.codegen import compile_program, set_num_threads
-from dalembert.codegen.cpu import linking, threads
+from dalembert.codegen import compile_program, machine_code, set_num_threads
+from dalembert.codegen.cpu import threads
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.library import library_recipe
 from dalembert.errors import CompileError
-from dalembert.host import forks
+from dalembert.host import process
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
@@ -79,7 +79,7 @@ def compile_another(seed=iter(range(1000, 2000))):  # noqa: B008
 
 
 def test_llvmlite_has_the_lock_that_forks_wait_for():
-    assert linking._llvm_lock() is llvm.ffi.lib._lock
+    assert machine_code._llvm_lock() is llvm.ffi.lib._lock
 
 
 def test_a_fork_waits_for_llvm():
@@ -95,12 +95,12 @@ def test_the_thread_that_holds_llvm_may_fork():
 
 
 def test_a_signal_handler_may_compile_while_its_thread_links():
-    with linking._linking:
+    with machine_code._linking:
         compile_another()
 
 
 def test_a_child_without_llvm_says_so_and_runs_what_is_loaded(monkeypatch):
-    monkeypatch.setattr(linking, "MAX_FORK_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(machine_code, "MAX_FORK_WAIT_SECONDS", 0.05)
     kernel = compile_program(PROGRAM)
     expected = run(kernel, ARRAYS)["first"]
 
@@ -117,11 +117,11 @@ def test_a_child_without_llvm_says_so_and_runs_what_is_loaded(monkeypatch):
 def test_locks_of_the_library_are_free_in_children():
     model = dalembert.models.arm6()
     kernels = Kernels(library_recipe(model, "mass_matrix"), "float64")
-    with Holding(kernels._lock, 0.5), Holding(linking._linking, 0.5):
+    with Holding(kernels._lock, 0.5), Holding(machine_code._linking, 0.5):
         assert in_child(lambda: kernels.kernel("scalar"), limit=30.0)
-    owners = [*forks._OWNERS["_lock"], *forks._OWNERS["_linking"]]
+    owners = [*process._OWNERS["_lock"], *process._OWNERS["_linking"]]
     assert kernels in owners
-    assert linking in owners
+    assert machine_code in owners
 
 
 def test_every_lock_of_the_library_is_renewed():
@@ -129,7 +129,7 @@ def test_every_lock_of_the_library_is_renewed():
     folder = os.path.dirname(dalembert.__file__)
     for root, _, names in os.walk(folder):
         for name in names:
-            if name.endswith(".py") and name != "forks.py":
+            if name.endswith(".py") and name != "process.py":
                 with open(os.path.join(root, name), encoding="utf-8") as file:
                     text = file.read()
                 made = text.count("threading.Lock()") + text.count("threading.RLock()")

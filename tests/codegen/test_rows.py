@@ -212,7 +212,7 @@ def test_large_results_have_the_same_bits_written_past_the_caches(monkeypatch, d
     monkeypatch.setattr(codegen.cpu.cpu_kernel, "STREAMED_BATCH", 1 << 62)
     expected = run(kernel, arrays)["matrix"]
     monkeypatch.setattr(codegen.cpu.cpu_kernel, "STREAMED_BATCH", 1)
-    guarded = codegen.cpu.linking.aligned_buffer(39 * 1024 * expected.itemsize).view(dtype)
+    guarded = codegen.cpu.threads.aligned_buffer(39 * 1024 * expected.itemsize).view(dtype)
     guarded[:] = 777.0
     start = 1024 + shift
     result = guarded[start : start + 37 * 1024].reshape(37, 1024)

@@ -104,7 +104,7 @@ from dalembert.algorithms.sparse import (
     solve_with_reciprocals,
 )
 from dalembert.algorithms.stepping import INTEGRATORS, state_rate, step
-from dalembert.host.moved_names import moved_names
+from dalembert.host import moved_names
 
 if TYPE_CHECKING:
     from dalembert.algorithms import (

@@ -22,7 +22,7 @@ from dalembert.analysis.operation_counts import (
     general_tree,
 )
 from dalembert.analysis.plausibility import AccuracyReport, accuracy, near_singular_loops
-from dalembert.host.moved_names import moved_names
+from dalembert.host import moved_names
 
 __all__ = [
     "AccuracyReport", "ActuationReport", "ClusterMobility", "Counted", "FarFrameError", "MobilityReport",

@@ -23,7 +23,7 @@ from dalembert.compiler.library import no_model
 from dalembert.compiler.lowering import Recipe
 from dalembert.errors import DtypeError, ShapeError, whole_number
 from dalembert.host.foreign_arrays import require_numpy
-from dalembert.host.memory_limits import require_memory
+from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.host.foreign_arrays import float_type, require_numpy
-from dalembert.host.memory_limits import readable
+from dalembert.host.process import readable
 
 # Memory for large results, used again.
 #

@@ -7,12 +7,26 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from dalembert.codegen.cache import cache_directory, cache_key, cache_writable, load_entry, store_entry
-from dalembert.codegen.cpu.cpu_kernel import CpuKernel, KernelInfo, compile_object, load_object
+from dalembert.codegen.cpu.cpu_kernel import (
+    CpuKernel,
+    KernelInfo,
+    StepArray,
+    compile_object,
+    load_object,
+    run_rollout,
+)
 from dalembert.codegen.cpu.entry import address_of, make_entry
-from dalembert.codegen.cpu.rollout_kernel import Rollout, StepArray, run_rollout
 from dalembert.codegen.cpu.threads import get_num_threads, set_num_threads
+from dalembert.codegen.machine_code import (
+    cache_directory,
+    cache_key,
+    cache_writable,
+    load_entry,
+    store_entry,
+)
+from dalembert.codegen.memory import Rollout
 from dalembert.codegen.target import (
+    BITS,
     LEVELS,
     check_lanes,
     default_lanes,
@@ -46,8 +60,6 @@ __all__ = [
     "set_num_threads",
 ]
 
-_BITS = {"float64": 64, "float32": 32}
-
 
 def compile_program(
     program: Program,
@@ -64,7 +76,7 @@ def compile_program(
     `lanes`: samples at once, 1 for single calls; None fills the vector registers of `level` ("sse2" |
     "avx2" | "avx512" | "neon"; None: the machine's best). `key` names the program in the disk cache; None
     takes the program's digest. `extra`, any JSON data, is stored with the kernel and found again as
-    `kernel.extra`. `rollout` makes it a kernel of many steps (see `codegen.rollout`).
+    `kernel.extra`. `rollout` makes it a kernel of many steps (see `run_rollout`).
     """
     identity = program.digest() if key is None else key
     kernel = load_kernel(identity, dtype=dtype, lanes=lanes, level=level, rollout=rollout)
@@ -128,13 +140,11 @@ def _module_texts(
     from dalembert.codegen.cpu.llvm_function import emit_program
 
     chosen = _check_lanes(dtype, lanes, level)
-    emitted = emit_program(
-        program, bits=_BITS[dtype], lanes=chosen, target=target_for(level), rollout=rollout
-    )
+    emitted = emit_program(program, bits=BITS[dtype], lanes=chosen, target=target_for(level), rollout=rollout)
     return (emitted.text, *emitted.parts)
 
 
 def _check_lanes(dtype: str, lanes: int | None, level: str | None) -> int:
-    if dtype not in _BITS:
-        raise UnknownNameError.of("dtype", dtype, _BITS)
+    if dtype not in BITS:
+        raise UnknownNameError.of("dtype", dtype, BITS)
     return default_lanes(dtype, level) if lanes is None else check_lanes(lanes)

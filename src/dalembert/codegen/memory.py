@@ -1,4 +1,5 @@
-"""Memory layout of a kernel: the places of arrays, hazards within iterations, and elements to zero first.
+"""Memory layout of a kernel: the places of arrays, what a rollout carries from step to step, hazards within
+iterations, and elements to zero first.
 
 All positions that a program accesses are known at compile time, since tables are constants. So aliasing and
 reads before writes are determined exactly, by checking every iteration of every loop.
@@ -6,7 +7,7 @@ reads before writes are determined exactly, by checking every iteration of every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
@@ -14,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.codegen.ir import Value, Writer
+from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, live
-from dalembert.tracing.program import IndexedStore, Loop, Program, Store, Straight
-
-__all__ = ["Layout", "Place", "Tables", "loop_hazards", "without_zeros", "zero_runs"]
+from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
 
 Positions = npt.NDArray[np.int64]
 
@@ -117,6 +117,59 @@ class Tables:
             self.offsets[name] = layout.reserve(len(data))
             parts.append(data.ljust(layout.size - self.offsets[name], b"\0"))
         self.data = b"".join(parts)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """The data flow between the steps of a program.
+
+    `carried`: inputs, each with the number of the output that it becomes at the next step; `streams`: inputs
+    that have a value for each step. All others are the same at every step.
+    """
+
+    carried: tuple[tuple[str, int], ...]
+    streams: tuple[str, ...] = ()
+
+    def check(self, program: Program) -> None:
+        """Raise where a program has no such arrays."""
+        inputs = {spec.name: spec.size for spec in program.inputs}
+        named = [*(name for name, _ in self.carried), *self.streams]
+        for name in named:
+            if name not in inputs:
+                raise UnknownNameError.of("input", name, inputs)
+        if len(set(named)) < len(named):
+            raise ArgumentError(
+                f"an input is carried, or a stream, or neither, once; given: {', '.join(named)}"
+            )
+        for name, number in self.carried:
+            if not 0 <= number < len(program.outputs):
+                raise ArgumentError(
+                    f"{name} becomes output {number}, but there are {len(program.outputs)} outputs"
+                )
+            if program.outputs[number].size != inputs[name]:
+                raise ShapeError(
+                    f"{name} has {inputs[name]} numbers, but the output {program.outputs[number].name!r} "
+                    f"that it becomes has {program.outputs[number].size}"
+                )
+
+    def more_outputs(self, program: Program) -> tuple[ArraySpec, ...]:
+        """Return the outputs of a rollout kernel beside the program's; the rejected steps are not floats."""
+        sizes = {spec.name: spec.size for spec in program.inputs}
+        finals = [ArraySpec(f"final {name}", sizes[name]) for name, _ in self.carried]
+        return (*finals, ArraySpec("refused step", 0))
+
+
+def decode_description(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of a kernel as JSON has it, with tuples in place of lists, and its rollout."""
+    arrays = {
+        side: tuple((str(name), int(size)) for name, size in data[side]) for side in ("inputs", "outputs")
+    }
+    rollout = data["rollout"]
+    if rollout is not None:
+        carried = tuple((str(name), int(number)) for name, number in rollout["carried"])
+        rollout = Rollout(carried, tuple(map(str, rollout["streams"])))
+    return {**data, **arrays, "rollout": rollout}
 
 
 @final

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
 import llvmlite.binding as llvm
 
 from dalembert.errors import ArgumentError, CompileError, UnknownNameError
 
-__all__ = ["KERNEL_NAME", "LEVELS", "Target", "default_lanes", "host_level", "host_levels", "target_for"]
+BITS: Final = {"float64": 64, "float32": 32}
+"""The float types of kernels."""
 
 KERNEL_NAME: Final = "dalembert_kernel"
 """The function that object code exports."""
@@ -88,14 +89,9 @@ def host_level() -> str:
 
 def default_lanes(dtype: str, level: str | None = None) -> int:
     """Return the number of samples in one vector register: 8 float64 at the level avx512."""
-    return target_for(level).vector_bytes // _item_size(dtype)
-
-
-def _item_size(dtype: str) -> int:
-    sizes = {"float64": 8, "float32": 4}
-    if dtype not in sizes:
-        raise UnknownNameError.of("dtype", dtype, sizes)
-    return sizes[dtype]
+    if dtype not in BITS:
+        raise UnknownNameError.of("dtype", dtype, BITS)
+    return target_for(level).vector_bytes * 8 // BITS[dtype]
 
 
 @functools.cache
@@ -106,17 +102,15 @@ def target_for(level: str | None = None) -> Target:
     if level not in LEVELS:
         raise UnknownNameError.of("level", level, LEVELS)
     base = LEVELS[level]
-    if level in host_levels():
-        triple = llvm.get_process_triple()
-        if level == best:
-            features = ",".join(
-                ("+" if present else "-") + name for name, present in sorted(_host_features().items())
-            )
-            return Target(
-                level, triple, llvm.get_host_cpu_name(), features, base.fma, base.vector_bytes, base.registers
-            )
-        return Target(level, triple, base.cpu, base.features, base.fma, base.vector_bytes, base.registers)
-    return base
+    if level not in host_levels():
+        return base
+    here = replace(base, triple=llvm.get_process_triple())
+    if level != best:
+        return here
+    features = (
+        "+" * present + "-" * (not present) + name for name, present in sorted(_host_features().items())
+    )
+    return replace(here, cpu=llvm.get_host_cpu_name(), features=",".join(features))
 
 
 def check_lanes(lanes: int) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 from dalembert import codegen
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Lowered, Recipe, lower
-from dalembert.host.forks import renew_after_fork
+from dalembert.host.process import renew_after_fork
 
 if TYPE_CHECKING:
     from dalembert.call.cuda.device import Device

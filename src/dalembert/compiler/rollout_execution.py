@@ -24,7 +24,7 @@ from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.refused_rows import refusal_of
 from dalembert.errors import require_choice, whole_number
 from dalembert.host.foreign_arrays import rollout_bridge_of
-from dalembert.host.memory_limits import require_memory
+from dalembert.host.process import require_memory
 from dalembert.tracing.program import OperationCount, count_program
 
 if TYPE_CHECKING:

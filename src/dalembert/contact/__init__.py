@@ -25,7 +25,7 @@ from dalembert.contact.compliant import (
 )
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair, pairs_of
-from dalembert.host.moved_names import moved_names
+from dalembert.host import moved_names
 
 __all__ = [
     "Compliant", "CompliantForces", "CompliantLaw", "ContactPair", "Distances", "GapRates", "Hertz",

@@ -1,1 +1,34 @@
-"""Services of the host: forks, memory, files, arrays of other libraries, variables of Python functions."""
+"""What the library needs of its host: the process, its files, captured values, arrays of other libraries."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def moved_names(package: str, moved: Mapping[str, Sequence[str] | Mapping[str, str]]) -> Callable[[str], Any]:
+    """Return a module's `__getattr__` that looks the names up in their new modules, with a warning.
+
+    `package`: the module that held the names. `moved`: by their new module, the names, or the new
+    names by the old ones.
+    """
+    homes = {
+        name: (module, names[name] if isinstance(names, Mapping) else name)
+        for module, names in moved.items()
+        for name in names
+    }
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, new_name = homes[name]
+        warnings.warn(
+            f"{package}.{name} has moved to {module}.{new_name}; the old name works until the next release",
+            DeprecationWarning,
+            stacklevel=3,  # the caller of the module's own __getattr__
+        )
+        return getattr(importlib.import_module(module), new_name)
+
+    return find

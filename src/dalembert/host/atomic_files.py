@@ -22,8 +22,6 @@ from typing import BinaryIO, Final
 
 from dalembert.errors import FileError
 
-__all__ = ["TEMPORARY_NAME", "replacing", "write_file"]
-
 TEMPORARY_NAME: Final = re.compile(r"\.dalembert-[0-9a-f]{16}\.tmp")
 """The names of temporary files; no other file is ever taken for one."""
 

@@ -41,8 +41,6 @@ from typing import Any, Final, final
 
 import numpy as np
 
-__all__ = ["Reads", "reads_of"]
-
 MAX_READS: Final = 2000
 """Values of a function that are recorded; with more, comparing them takes as long as a small trace."""
 
@@ -134,52 +132,21 @@ def reads_of(function: Callable[..., Any]) -> Reads | None:
 class Reads:
     """The values that a function reads, as they were."""
 
-    __slots__ = (
-        "_arrays",
-        "_cells",
-        "_classes",
-        "_contents",
-        "_functions",
-        "_instances",
-        "_items",
-        "_seen",
-        "_slots",
-    )
+    __slots__ = ("_arrays", "_contents", "_reads", "_seen")
 
     def __init__(self) -> None:
-        self._items: list[tuple[Mapping[str, Any], str, Any]] = []
-        self._cells: list[tuple[types.CellType, Any]] = []
+        self._reads: list[tuple[Callable[[], Any], Any]] = []  # what reads a value, and the value then
         self._contents: list[tuple[Any, tuple[Any, ...]]] = []
         self._arrays: list[tuple[np.ndarray[Any, Any], Any, bytes]] = []
-        self._functions: list[tuple[weakref.ref[types.FunctionType], tuple[Any, ...]]] = []
-        self._classes: list[tuple[type, tuple[type, ...]]] = []
-        self._instances: list[tuple[Callable[[], Any], type]] = []
-        self._slots: list[tuple[Callable[[], Any], types.MemberDescriptorType, Any]] = []
         self._seen: dict[int, Any] = {}
 
     def is_unchanged(self) -> bool:
         """Return whether all of it is the same now."""
-        for mapping, name, value in self._items:
-            if mapping.get(name, _MISSING) is not value:
-                return False
-        for cell, value in self._cells:
-            if _content_of(cell) is not value:
-                return False
-        for reference, parts in self._functions:
-            function = reference()
-            if function is None or function.__dict__ or not all(map(operator.is_, _parts(function), parts)):
+        for read, value in self._reads:
+            if read() is not value:
                 return False
         for container, content in self._contents:
             if len(container) != len(content) or not all(map(operator.is_, container, content)):
-                return False
-        for kind, bases in self._classes:
-            if kind.__mro__ is not bases:
-                return False
-        for holder, kind in self._instances:
-            if type(holder()) is not kind:
-                return False
-        for holder, slot, value in self._slots:
-            if _slot(holder(), slot) is not value:
                 return False
         return all(
             _layout(array) == layout and array.tobytes() == content for array, layout, content in self._arrays
@@ -200,9 +167,12 @@ class Reads:
         if kind in (list, tuple, set, frozenset, collections.deque):
             self._add_container(value)
         elif kind is dict:
-            self._add_dict(value)
+            self._add_container(value.keys())
+            self._add_container(value.values())
         elif kind is np.ndarray:
-            self._add_array(value)
+            if value.dtype.kind not in "biufc" or value.nbytes > MAX_ARRAY_BYTES:
+                raise _UnprovenError
+            self._arrays.append((value, _layout(value), value.tobytes()))
         elif kind is types.FunctionType:
             self._add_function(value)
         elif kind is types.MethodType:
@@ -222,27 +192,21 @@ class Reads:
         for item in content:
             self.add(item)
 
-    def _add_dict(self, value: dict[Any, Any]) -> None:
-        for view in (value.keys(), value.values()):
-            self._add_container(view)
-
-    def _add_array(self, array: np.ndarray[Any, Any]) -> None:
-        if array.dtype.kind not in "biufc" or array.nbytes > MAX_ARRAY_BYTES:
-            raise _UnprovenError
-        self._arrays.append((array, _layout(array), array.tobytes()))
-
     def _add_function(self, function: types.FunctionType) -> None:
         if _is_of_library(function):
             return
         if function.__dict__:
             raise _UnprovenError
-        self._functions.append((weakref.ref(function), _parts(function)))
+        self._contents.append((function.__dict__, ()))
+        for part in ("__code__", "__defaults__", "__kwdefaults__", "__dict__"):
+            read = functools.partial(_part, weakref.ref(function), part)
+            self._reads.append((read, getattr(function, part)))
         self.add(function.__defaults__)
         self.add(function.__kwdefaults__)
         free: dict[str, Any] = {}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             free[name] = _content_of(cell)
-            self._cells.append((cell, free[name]))
+            self._reads.append((functools.partial(_content_of, cell), free[name]))
             if free[name] is not _MISSING and not _is_namespace(free[name]):
                 self.add(free[name])
         builtin: Mapping[str, Any] = getattr(function, "__builtins__")  # noqa: B009 - unknown to type checkers
@@ -288,14 +252,20 @@ class Reads:
         value = mapping.get(name, _MISSING)
         if value is _MISSING:
             raise _UnprovenError
-        self._items.append((mapping, name, value))
+        self._note(mapping, name, value)
         return value
+
+    def _note(self, mapping: Mapping[str, Any], name: str, value: Any) -> None:
+        self._reads.append((functools.partial(mapping.get, name, _MISSING), value))
+
+    def _note_bases(self, kind: type) -> None:
+        self._reads.append((functools.partial(getattr, kind, "__mro__"), kind.__mro__))
 
     def _read_from(self, space: Any, name: str) -> Any:
         """Record an attribute of a module, or of a class of the caller's."""
         if isinstance(space, types.ModuleType):
             return self._read(space.__dict__, name)
-        self._classes.append((space, space.__mro__))
+        self._note_bases(space)
         for each in space.__mro__:
             members = each.__dict__
             if name in members:
@@ -304,12 +274,12 @@ class Reads:
                 if type(value) is property:
                     raise _UnprovenError  # of the class it is the property itself
                 return part
-            self._items.append((members, name, _MISSING))
+            self._note(members, name, _MISSING)
         raise _UnprovenError
 
     def _read_builtin(self, names: Mapping[str, Any], builtin: Mapping[str, Any], name: str) -> Any:
         """Record that no global hides a builtin, and the builtin."""
-        self._items.append((names, name, _MISSING))
+        self._note(names, name, _MISSING)
         return self._read(builtin, name)
 
     def _add_instance(self, value: Any) -> None:
@@ -318,8 +288,8 @@ class Reads:
         if type(kind) not in (type, abc.ABCMeta):
             raise _UnprovenError
         own = _attributes(value)
-        self._instances.append((_reference(value), kind))
-        self._classes.append((kind, kind.__mro__))
+        self._reads.append((functools.partial(_type_of, _reference(value)), kind))
+        self._note_bases(kind)
         self.add(own)
         if kind is types.SimpleNamespace:
             return
@@ -334,8 +304,9 @@ class Reads:
             raise _UnprovenError
         for member in members.values():
             if type(member) is types.MemberDescriptorType:
-                found = _slot(value, member)
-                self._slots.append((_reference(value), member, found))
+                read = functools.partial(_slot, _reference(value), member)
+                found = read()
+                self._reads.append((read, found))
                 if found is not _MISSING:
                     self.add(found)
         if id(kind) in self._seen:
@@ -345,7 +316,7 @@ class Reads:
         for name, member in members.items():
             if name in UNUSED_IN_CLASSES or _is_generated(member):
                 continue
-            self._items.append((members, name, member))
+            self._note(members, name, member)
             for part in _parts_of_member(name, member):
                 self.add(part)
 
@@ -404,9 +375,13 @@ def _is_namespace(value: Any) -> bool:
     return isinstance(value, types.ModuleType)
 
 
-def _slot(instance: Any, member: types.MemberDescriptorType) -> Any:
+def _type_of(holder: Callable[[], Any]) -> type:
+    return type(holder())
+
+
+def _slot(holder: Callable[[], Any], member: types.MemberDescriptorType) -> Any:
     try:
-        return member.__get__(instance)
+        return member.__get__(holder())
     except AttributeError:
         return _MISSING
 
@@ -426,8 +401,8 @@ def _content_of(cell: types.CellType) -> Any:
         return _MISSING
 
 
-def _parts(function: types.FunctionType) -> tuple[Any, ...]:
-    return function.__code__, function.__defaults__, function.__kwdefaults__
+def _part(function: weakref.ref[types.FunctionType], name: str) -> Any:
+    return getattr(function(), name, _MISSING)
 
 
 def _layout(array: np.ndarray[Any, Any]) -> Any:

@@ -14,25 +14,7 @@ import numpy as np
 
 from dalembert.errors import DtypeError
 
-__all__ = [
-    "DLPACK_CUDA",
-    "Bridge",
-    "bridge_of",
-    "float_type",
-    "is_cuda",
-    "is_foreign",
-    "is_on_gpu",
-    "library_of",
-    "require_library",
-    "require_numpy",
-    "rollout_bridge_of",
-]
-
-BRIDGES: Final = {
-    "torch": "dalembert.interop.torch",
-    "jax": "dalembert.interop.jax",
-    "jaxlib": "dalembert.interop.jax",
-}
+BRIDGES: Final = {"torch": "dalembert.interop.torch", "jax": "dalembert.interop.jax"}
 """The module that serves the arrays of a library, by the library's name."""
 
 ON_GPU: Final = "dalembert.compiler.gpu.device_calls"
@@ -42,12 +24,6 @@ ROLLOUT_BRIDGES: Final = {"jax": "dalembert.interop.jax_rollouts"}
 """The module that runs rollouts of the arrays of a library on a GPU, where it is not `ROLLOUTS_ON_GPU`."""
 
 ROLLOUTS_ON_GPU: Final = "dalembert.compiler.gpu.rollout_launches"
-
-KINDS: Final = {
-    "dalembert.interop.torch": "PyTorch tensor",
-    "dalembert.interop.jax": "JAX array",
-    ON_GPU: "GPU array",
-}
 
 LIBRARIES: Final = {
     "torch": ("PyTorch tensor", "torch.from_dlpack", "torch.as_tensor"),
@@ -87,17 +63,17 @@ class RolloutBridge(Protocol):
 
 def is_foreign(value: object) -> bool:
     """Return whether a value is an array of one of these libraries."""
-    return _home(value) is not None
+    return library_of(value) is not None
 
 
 def is_on_gpu(value: object) -> bool:
     """Return whether a value is an array on a GPU; a traced JAX array counts, since it may be anywhere."""
-    home = _home(value)
-    if home == BRIDGES["torch"]:
+    library = library_of(value)
+    if library == "torch":
         return is_cuda(value)
-    if home == BRIDGES["jax"]:
-        return bool(importlib.import_module(home).may_be_on_gpu(value))
-    return home == ON_GPU
+    if library == "jax":
+        return bool(importlib.import_module(BRIDGES[library]).may_be_on_gpu(value))
+    return library is not None
 
 
 def is_cuda(tensor: object) -> bool:
@@ -115,7 +91,10 @@ def library_of(value: object) -> str | None:
         name = kind.__module__.partition(".")[0].removesuffix("lib")
         if name in LIBRARIES:
             return name
-    return None if _home(value) is None else ""
+    if hasattr(value, "__cuda_array_interface__"):
+        return ""
+    place = getattr(value, "__dlpack_device__", None)
+    return "" if place is not None and place()[0] == DLPACK_CUDA else None
 
 
 def require_library(name: str, value: object, library: str) -> None:
@@ -137,28 +116,29 @@ def require_library(name: str, value: object, library: str) -> None:
 
 def require_numpy(name: str, value: object) -> None:
     """Refuse a foreign array where NumPy computes, through which no gradient would pass."""
-    home = _home(value)
-    if home is not None:
+    library = library_of(value)
+    if library is not None:
+        kind = LIBRARIES[library][0] if library in BRIDGES else "GPU array"
         raise DtypeError(
-            f"{name} is a {KINDS[home]}, but this function computes in NumPy, which knows no gradients; "
+            f"{name} is a {kind}, but this function computes in NumPy, which knows no gradients; "
             "pass a NumPy array"
         )
 
 
 def bridge_of(values: Iterable[object]) -> Bridge | None:
     """Return the bridge for the first foreign array, or None."""
-    for value in values:
-        home = _home(value)
-        if home is not None:
-            return importlib.import_module(home)
-    return None
+    library = _first_library(values)
+    return None if library is None else importlib.import_module(BRIDGES.get(library, ON_GPU))
 
 
 def rollout_bridge_of(values: Iterable[object]) -> RolloutBridge:
     """Return the bridge for rollouts of the first array of a library that is not NumPy."""
+    return importlib.import_module(ROLLOUT_BRIDGES.get(_first_library(values) or "", ROLLOUTS_ON_GPU))
+
+
+def _first_library(values: Iterable[object]) -> str | None:
     libraries = (library_of(value) for value in values)
-    found = next((name for name in libraries if name is not None), "")
-    return importlib.import_module(ROLLOUT_BRIDGES.get(found, ROLLOUTS_ON_GPU))
+    return next((name for name in libraries if name is not None), None)
 
 
 def float_type(value: object) -> str | None:
@@ -168,16 +148,3 @@ def float_type(value: object) -> str | None:
         given = np.dtype(value.__cuda_array_interface__["typestr"])
     name = str(given).removeprefix("torch.")
     return name if name in FLOATS and is_foreign(value) else None
-
-
-def _home(value: object) -> str | None:
-    if isinstance(value, PLAIN):
-        return None
-    for kind in type(value).__mro__:
-        found = BRIDGES.get(kind.__module__.partition(".")[0])
-        if found is not None:
-            return found
-    if hasattr(value, "__cuda_array_interface__"):
-        return ON_GPU
-    place = getattr(value, "__dlpack_device__", None)
-    return ON_GPU if place is not None and place()[0] == DLPACK_CUDA else None

@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from dalembert.call.cuda.device_arrays import Arithmetic
-from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen import Rollout
 from dalembert.compiler.gpu.rollout_launches import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import ArgumentError, CompileError, DeviceError

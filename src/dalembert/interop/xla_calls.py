@@ -18,7 +18,7 @@ from typing import Any, Final, final
 
 import jax
 
-from dalembert.host.forks import renew_after_fork
+from dalembert.host.process import renew_after_fork
 
 __all__ = ["TARGET", "Buffer", "number_of", "register"]
 

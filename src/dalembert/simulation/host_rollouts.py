@@ -19,7 +19,7 @@ from dalembert.contact.options import Compliant, Rigid
 from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice, short_repr, whole_number
 from dalembert.host.foreign_arrays import is_foreign, require_numpy
-from dalembert.host.memory_limits import require_memory
+from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.simulation.drives import Asked, Callback, Series, series, target_series
 from dalembert.simulation.initial_state import (

@@ -17,7 +17,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Final, final
 
-from dalembert.host.forks import renew_after_fork
+from dalembert.host.process import renew_after_fork
 from dalembert.scalar import Scalar, absolute, atan2, cos, select, sin, sqrt
 from dalembert.spatial.motion_force import Motion
 from dalembert.spatial.rotations import (

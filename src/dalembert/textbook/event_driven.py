@@ -21,7 +21,7 @@ from dalembert.errors import (
     require_choice,
     short_repr,
 )
-from dalembert.host.memory_limits import require_memory
+from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.motion.clip import Frames
 from dalembert.textbook.contact_forces import checked_start, require_finite, require_number

@@ -25,7 +25,7 @@ from typing import Any, Final, final
 from urllib.parse import urlsplit
 
 from dalembert.errors import DalembertError
-from dalembert.host.forks import renew_after_fork
+from dalembert.host.process import renew_after_fork
 
 ADDRESS: Final = "127.0.0.1"
 """The loopback interface, which other machines do not reach."""

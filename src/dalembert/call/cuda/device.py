@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import DeviceError
-from dalembert.host.forks import renew_after_fork
+from dalembert.host.process import renew_after_fork
 
 # Direct calls of the CUDA driver, which comes with every NVIDIA GPU.
 #

@@ -18,7 +18,7 @@ import numpy as np
 from dalembert.call.cuda.device import Loaded
 from dalembert.codegen.target import KERNEL_NAME
 from dalembert.errors import ArgumentError, DeviceError
-from dalembert.host.forks import renew_after_fork
+from dalembert.host.process import renew_after_fork
 
 if TYPE_CHECKING:
     from dalembert.call.cuda.device import Device

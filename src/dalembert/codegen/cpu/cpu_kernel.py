@@ -12,27 +12,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.codegen.cpu import threads as batches
-from dalembert.codegen.cpu.linking import SCRATCH, aligned_buffer, load_symbols
-from dalembert.codegen.cpu.rollout_kernel import Rollout
-from dalembert.codegen.target import KERNEL_NAME, Target, host_levels, target_machine
+from dalembert.codegen.machine_code import load_symbols
+from dalembert.codegen.memory import Rollout, decode_description
+from dalembert.codegen.target import BITS, KERNEL_NAME, Target, host_levels, target_machine
 from dalembert.errors import ArgumentError, CompileError, ShapeError
 from dalembert.tracing.program import Program
-
-_BITS: Final = {"float64": 64, "float32": 32}
 
 STREAMED_BATCH: Final = 1 << 24
 """[bytes] Results of this size would evict everything else from the caches, and themselves."""
 
-ROWS_TYPE: Final = ctypes.CFUNCTYPE(
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_int64,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-)
+_ROW_ARGUMENTS: Final = (*[ctypes.c_void_p] * 4, ctypes.c_int64, *[ctypes.c_void_p] * 2)
+_STEP_ARGUMENTS: Final = (*[ctypes.c_int64] * 3, *[ctypes.c_void_p] * 2)
 
 
 @final
@@ -61,11 +51,7 @@ class KernelInfo:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> KernelInfo:
-        pairs = {
-            side: tuple((str(name), int(size)) for name, size in data[side]) for side in ("inputs", "outputs")
-        }
-        rollout = Rollout.from_json(data["rollout"]) if data.get("rollout") else None
-        return cls(**{**data, **pairs, "rollout": rollout})
+        return cls(**decode_description(data))
 
 
 def compile_object(
@@ -79,7 +65,7 @@ def compile_object(
         )
     from dalembert.codegen.cpu.llvm_function import emit_program
 
-    emitted = emit_program(program, bits=_BITS[dtype], lanes=lanes, target=target, rollout=rollout)
+    emitted = emit_program(program, bits=BITS[dtype], lanes=lanes, target=target, rollout=rollout)
     # One module after another: between them the interpreter raises what an interrupt asks for.
     codes = [_object_code(text, target) for text in (emitted.text, *emitted.parts)]
     info = KernelInfo(
@@ -116,16 +102,12 @@ def load_object(
     return CpuKernel(info, b"".join(codes), tables, engine, address, extra or {})
 
 
-def _refuse_one_step(*_: object) -> int:
-    raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
-
-
 @final
 class CpuKernel:
     """A compiled program; `extra` is what was stored with it.
 
     Calls run without the interpreter's lock and may come from many threads at once. A kernel of many steps is
-    called by `rollout.run_rollout` alone.
+    called by `run_rollout` alone.
     """
 
     def __init__(
@@ -137,9 +119,11 @@ class CpuKernel:
         self.tables = tables
         self._engine = engine
         self.address = address
-        self._function: Any = ROWS_TYPE(self.address) if info.rollout is None else _refuse_one_step
-        self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs))
-        self._tables = aligned_buffer(max(len(tables), 1))
+        arguments = _ROW_ARGUMENTS if info.rollout is None else (*_ROW_ARGUMENTS, *_STEP_ARGUMENTS)
+        self._function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *arguments)(address)
+        more = 0 if info.rollout is None else len(info.rollout.carried) + 1
+        self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs) + more)
+        self._tables = batches.aligned_buffer(max(len(tables), 1))
         self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)
         self.tables_address = int(self._tables.ctypes.data)
 
@@ -150,44 +134,54 @@ class CpuKernel:
         rows: int,
         *,
         threads: bool = True,
+        steps: batches.StepCount | None = None,
     ) -> int:
         """Compute rows from and to (address, bytes between rows); return the first rejected row, or -1.
 
         When the call ends, also by an exception, no thread writes into the outputs any more (`threads`).
+        `steps`: those of a kernel of many (`run_rollout`).
         """
-        info = self.info
+        info, count = self.info, len(inputs)
         bases = [address for address, _ in (*inputs, *outputs)]
-        steps = [step for _, step in (*inputs, *outputs)]
+        strides = [stride for _, stride in (*inputs, *outputs)]
         streamed = int(rows * info.streamed_bytes >= STREAMED_BATCH) if info.streamed_bytes else -1
-        if -(-rows // info.lanes) * info.work >= batches.WORTH_A_THREAD:
-            if info.rollout is not None:
-                _refuse_one_step()
+        work = info.work
+        if steps is not None:
+            work *= max(steps.steps, 1)
+        elif info.rollout is not None:
+            raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
+        if -(-rows // info.lanes) * work >= batches.WORTH_A_THREAD:
             return batches.run_batch(
                 self.address,
                 bases,
-                steps,
-                inputs=len(inputs),
+                strides,
+                inputs=count,
                 rows=rows,
                 lanes=info.lanes,
-                work=info.work,
+                work=work,
                 tables=self.tables_address,
                 scratch_bytes=info.scratch_bytes,
                 streamed=streamed,
+                steps=steps,
                 threads=threads,
             )
-        count = len(inputs)
-        places, strides = self._numbers(*bases), self._numbers(*steps)
-        scratch, _keep = SCRATCH.take(info.scratch_bytes)
+        places, row_bytes = self._numbers(*bases), self._numbers(*strides)
+        scratch, _keep = batches.SCRATCH.take(info.scratch_bytes)
         if streamed >= 0:
             ctypes.c_int64.from_address(scratch).value = streamed
+        more: tuple[Any, ...] = ()
+        if steps is not None:
+            step_bytes = self._numbers(*steps.strides)
+            more = (*steps[:3], step_bytes, ctypes.byref(step_bytes, 8 * count))
         found: int = self._function(
             places,
-            strides,
+            row_bytes,
             ctypes.byref(places, 8 * count),
-            ctypes.byref(strides, 8 * count),
+            ctypes.byref(row_bytes, 8 * count),
             rows,
             self.tables_address,
             scratch,
+            *more,
         )
         return found
 
@@ -216,3 +210,47 @@ class CpuKernel:
             rows.pop(),
             threads=threads,
         )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StepArray:
+    """Memory of an array: its address, the bytes between rows, the bytes between steps."""
+
+    address: int
+    row: int
+    step: int = 0
+
+
+def run_rollout(
+    kernel: CpuKernel,
+    inputs: Sequence[StepArray],
+    outputs: Sequence[StepArray],
+    rows: int,
+    *,
+    steps: int,
+    first: int,
+    every: int,
+    threads: bool = True,
+) -> None:
+    """Compute `steps` steps of all rows; `outputs` include final values and refused steps.
+
+    A block of rows takes all its steps before an interrupt is looked for: the caller bounds their number.
+    """
+    info = kernel.info
+    if info.rollout is None:
+        raise ArgumentError("this kernel takes one step; compile it with a rollout")
+    wanted = (len(info.inputs), len(info.outputs) + len(info.rollout.carried) + 1)
+    if (len(inputs), len(outputs)) != wanted:
+        raise ShapeError(
+            f"the kernel has {wanted[0]} inputs and {wanted[1]} outputs, final values and refused steps "
+            f"among them; got {len(inputs)} and {len(outputs)}"
+        )
+    strides = [array.step for array in (*inputs, *outputs)]
+    kernel.run(
+        [(array.address, array.row) for array in inputs],
+        [(array.address, array.row) for array in outputs],
+        rows,
+        threads=threads,
+        steps=batches.StepCount(steps, first, every, strides),
+    )

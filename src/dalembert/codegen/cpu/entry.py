@@ -19,13 +19,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast, final
 
-import llvmlite.binding as llvm
 import numpy as np
 
-from dalembert.codegen.cache import cache_key, load_entry, store_entry
 from dalembert.codegen.cpu.cpu_kernel import CpuKernel
-from dalembert.codegen.cpu.linking import load_symbols
-from dalembert.codegen.target import target_for, target_machine
+from dalembert.codegen.machine_code import load_helper
+from dalembert.codegen.target import target_for
 from dalembert.errors import ArgumentError
 
 # The entry point of Python calls, as LLVM text, and the layout of the descriptor that it reads.
@@ -489,13 +487,5 @@ def _functions() -> dict[str, int]:
 @functools.cache
 def _entry_code() -> tuple[Any, int]:
     """Return the owner and the address of the entry point, from the disk cache or compiled."""
-    text = entry_text(target_for(None).triple)
-    key = cache_key("entry point", text=text)
-    entry = load_entry(key)
-    if entry is None:
-        code = target_machine(target_for(None)).emit_object(llvm.parse_assembly(text))
-        store_entry(key, {}, [code])
-    else:
-        code = entry[1][0]
-    engine, (address,) = load_symbols(code, ("dalembert_entry",))
+    engine, (address,) = load_helper("entry point", entry_text(target_for(None).triple), ("dalembert_entry",))
     return engine, address

@@ -9,8 +9,21 @@ result is the first row for which the program's check holds, or -1. Outputs must
 tells the size of both.
 
 With one lane, inputs and outputs are used where they lie. With more, a block of rows is turned into lanes
-in scratch memory, the statements run on that, and the outputs are turned back (`row_blocks.py`). A kernel of
-many steps has more arguments (`rollout.py`).
+in scratch memory, the statements run on that, and the outputs are turned back (`row_code`). The kernel of a
+rollout takes many steps in one call, and more arguments:
+
+                 int64 steps, int64 first, int64 every, int64 *input_step_strides, int64 *output_step_strides
+
+    for each row, for step in 0 … steps - 1:
+        carried inputs    the caller's array at the first step, then what the step before gave
+        streams           the caller's array at `step` times its step stride
+        other inputs      the caller's array, the same at every step
+        outputs           written after `first` steps, then after every `every`, each a step stride further
+    after the last step: the carried values
+
+Its outputs are the program's, then one array for each carried input with the values that the last step gave,
+then 64-bit integers: the first step at which the program's check held for the row, or -1. Final values may be
+written where the initial ones stand. The kernel itself returns -1.
 """
 
 from __future__ import annotations
@@ -18,12 +31,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-from dalembert.codegen.cpu.rollout_kernel import Rollout
 from dalembert.codegen.cpu.row_code import ROW_DISTANCES, RowBlocks, Source
 from dalembert.codegen.cpu.time_loop import OutputScheduler, TimeLoop
 from dalembert.codegen.elementary import definition
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.memory import Layout, Place, Tables, zero_runs
+from dalembert.codegen.memory import Layout, Place, Rollout, Tables, zero_runs
 from dalembert.codegen.outlining import (
     MAX_FUNCTION_LINES,
     SPLIT_CONSTANTS,

@@ -2,7 +2,7 @@
 
 A batch is cut into pieces, of which the calling thread (the leader) and helper threads take one after the
 other. All that writes into the arrays of a call is machine code: `dalembert_lead` in the leader,
-`dalembert_help` in the helpers (`batch_code`). They meet in the gate of the batch, an atomic counter of the
+`dalembert_help` in the helpers. They meet in the gate of the batch, an atomic counter of the
 helpers inside, with a bit CLOSED.
 
 *No helper writes into a call's memory before `lead` begins or after it has returned:*
@@ -37,17 +37,18 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 import time
 from array import array
 from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, final
 
-import llvmlite.binding as llvm
+import numpy as np
+import numpy.typing as npt
 
-from dalembert.codegen.cache import cache_key, load_entry, store_entry
-from dalembert.codegen.cpu.linking import SCRATCH, load_symbols
-from dalembert.codegen.target import target_for, target_machine
+from dalembert.codegen.machine_code import load_helper
+from dalembert.codegen.target import target_for
 from dalembert.errors import ArgumentError
 
 # The functions that share the rows of a batch among threads, as LLVM text, and the batch that they read.
@@ -394,6 +395,41 @@ def _initial_limit() -> int:
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
+# Scratch memory of a thread: kept from one call to the next.
+
+MAX_KEPT_BYTES: Final = 1 << 26
+"""Larger scratch memory is given back after the call: 64 MB a thread is more than any bundled model needs."""
+
+
+def aligned_buffer(size: int) -> npt.NDArray[np.uint8]:
+    """Return uninitialised bytes at an address that is a multiple of 64."""
+    raw = np.empty(size + 64, dtype=np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size]
+
+
+@final
+class _Scratch(threading.local):
+    """Memory of one thread."""
+
+    # One attribute, so that no interrupt can leave the size of one buffer beside the address of another.
+    kept: tuple[int, int, object] = (-1, 0, None)
+
+    def take(self, size: int) -> tuple[int, object]:
+        """Return the address of `size` bytes, and the object that keeps them alive."""
+        kept_size, address, buffer = self.kept
+        if size <= kept_size:
+            return address, buffer
+        fresh = aligned_buffer(size)
+        address = int(fresh.ctypes.data)
+        if size <= MAX_KEPT_BYTES:
+            self.kept = (size, address, fresh)
+        return address, fresh
+
+
+SCRATCH: Final = _Scratch()
+
+
 class StepCount(NamedTuple):
     """The arguments of a kernel of many steps (`rollout`) beside those of a kernel of one."""
 
@@ -518,7 +554,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Native(NamedTuple):
-    """The machine code of `batch_code`, and the operating system's functions that it calls."""
+    """The machine code of `batch_text`, and the operating system's functions that it calls."""
 
     engine: Any
     lead: Any
@@ -532,15 +568,9 @@ class _Native(NamedTuple):
 @functools.cache
 def _native_functions() -> _Native:
     """Return the functions, from the disk cache or compiled."""
-    text = batch_text(target_for(None).triple)
-    key = cache_key("batches", text=text)
-    entry = load_entry(key)
-    if entry is None:
-        code = target_machine(target_for(None)).emit_object(llvm.parse_assembly(text))
-        store_entry(key, {}, [code])
-    else:
-        code = entry[1][0]
-    engine, (lead, help_with) = load_symbols(code, ("dalembert_lead", "dalembert_help"))
+    engine, (lead, help_with) = load_helper(
+        "batches", batch_text(target_for(None).triple), ("dalembert_lead", "dalembert_help")
+    )
     now, clock, frequency, sleep = _system_functions()
     return _Native(
         engine,

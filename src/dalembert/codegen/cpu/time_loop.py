@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, final
 
-from dalembert.codegen.cpu.rollout_kernel import Rollout
 from dalembert.codegen.cpu.row_code import LARGE_ROW, RowBlocks, Source, chunks
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.memory import Layout, Place
+from dalembert.codegen.memory import Layout, Place, Rollout
 from dalembert.codegen.statement_code import Context
 from dalembert.codegen.target import Target
 from dalembert.tracing.program import ArraySpec, Program, Straight

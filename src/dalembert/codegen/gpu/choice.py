@@ -20,10 +20,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from dalembert.codegen.cpu.rollout_kernel import Rollout
 from dalembert.codegen.gpu.launch import WARP_SIZE, Architecture, Layout
 from dalembert.codegen.gpu.shared_memory import STAGED_RESULTS, Arrays, gathered_columns
 from dalembert.codegen.ir import LaneType
+from dalembert.codegen.memory import Rollout
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.program import Loop, Program, Straight

@@ -6,7 +6,7 @@
 
 Strides are those between rows, in bytes: any, 0 to repeat one row; the elements of a row are adjacent.
 `refused` is one 64-bit integer, preset to all ones, which becomes the least number of the rows for which the
-program's check holds. The last line is a rollout's (`codegen.rollout`), whose outputs are the program's, the
+program's check holds. The last line is a rollout's (see `llvm_function`): its outputs are the program's, the
 final values of what is carried, and for each row the first refused step, or -1.
 
 A kernel runs phases, each a function of the thread's number, with barriers between them:
@@ -18,7 +18,7 @@ A kernel runs phases, each a function of the thread's number, with barriers betw
     finish    what is carried, after the last step
 
 Phases share nothing but memory. So the same functions run on the CPU, phase by phase over all the threads of
-a block (`host.py`), and that is how kernels are tested where no GPU is.
+a block, and that is how kernels are tested where no GPU is.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from dalembert.codegen import elementary
-from dalembert.codegen.cpu.rollout_kernel import Rollout
 from dalembert.codegen.gpu import single
 from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.launch import WARP_SIZE, Architecture, GpuInfo, GpuSource, Layout
 from dalembert.codegen.gpu.shared_memory import Arrays, Tile, copy_rows, gather_rows, zero_rows
 from dalembert.codegen.gpu.thread_code import Compute
 from dalembert.codegen.ir import LaneType, Writer
-from dalembert.codegen.memory import zero_runs
+from dalembert.codegen.memory import Rollout, zero_runs
 from dalembert.errors import ArgumentError, CompileError
 from dalembert.tracing.graph import check_size
 from dalembert.tracing.program import ArraySpec, Program, Straight

@@ -15,7 +15,7 @@ from typing import Any, Final, final
 
 import llvmlite.binding as llvm
 
-from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen.memory import Rollout, decode_description
 from dalembert.errors import ArgumentError, DeviceError
 
 WARP_SIZE = 32
@@ -66,10 +66,6 @@ class Layout:
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Layout:
-        return cls(**data)
-
 
 # The text of an emitted GPU kernel and the description that a launch needs.
 
@@ -111,16 +107,7 @@ class GpuInfo:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> GpuInfo:
-        rollout = data["rollout"]
-        return cls(
-            **{
-                **data,
-                "inputs": tuple((str(name), int(size)) for name, size in data["inputs"]),
-                "outputs": tuple((str(name), int(size)) for name, size in data["outputs"]),
-                "layout": Layout.from_json(data["layout"]),
-                "rollout": None if rollout is None else Rollout.from_json(rollout),
-            }
-        )
+        return cls(**{**decode_description(data), "layout": Layout(**data["layout"])})
 
 
 @final

@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from dalembert.codegen.cpu.rollout_kernel import Rollout
 from dalembert.codegen.gpu.launch import WARP_SIZE, Layout
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.memory import Place, Tables
+from dalembert.codegen.memory import Place, Rollout, Tables
 from dalembert.tracing.expression import live
 from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 

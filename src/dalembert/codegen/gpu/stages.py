@@ -27,7 +27,7 @@ from dalembert.codegen.statement_code import Context, emit_instructions
 #
 #   cones     an instruction whose result has one use joins the cone of that use: a tree of a few instructions
 #   workers   cones are assigned to workers by graph partitioning, such that every slab of the program's depth
-#               is balanced and few values cross (`owners.py`)
+#               is balanced and few values cross (`work_partition`)
 #   times     list scheduling: each worker takes the ready cone with the longest path to a result; a value of
 #               another worker arrives later by the delay of a barrier
 #     stages    every value that crosses needs a barrier between the end of its cone and the start of its use:

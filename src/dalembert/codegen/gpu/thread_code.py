@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, cast, final
 
-from dalembert.codegen.cpu.rollout_kernel import Rollout
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER, Layout
 from dalembert.codegen.gpu.shared_memory import Arrays
@@ -15,7 +14,7 @@ from dalembert.codegen.gpu.stages import Team
 from dalembert.codegen.gpu.thread_loops import Piece, Pieces, emit_nest, frequency
 from dalembert.codegen.gpu.work_partition import SpillSlots
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.memory import Place, without_zeros, zero_runs
+from dalembert.codegen.memory import Place, Rollout, without_zeros, zero_runs
 from dalembert.codegen.registers import Plan, allocate
 from dalembert.codegen.schedule import Instructions
 from dalembert.codegen.statement_code import Context, emit_condition, emit_instructions, emit_straight

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dalembert.call.cuda.device import Device
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.codegen.cache import cache_key, load_entry, store_entry
-from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
+from dalembert.codegen.machine_code import cache_key, load_entry, store_entry
 from dalembert.errors import CompileError
 from dalembert.tracing.program import Program
 

@@ -17,7 +17,7 @@ from dalembert.call.cuda.device import device, device_of_address
 from dalembert.call.cuda.device_arrays import ComputingKind, kind_of
 from dalembert.call.cuda.device_rows import Buffer, buffer_rows, rows_on
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.codegen.cpu.rollout_kernel import Rollout
+from dalembert.codegen import Rollout
 from dalembert.compiler.gpu.modules import loaded_kernel
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import DeviceError, ShapeError

@@ -1,4 +1,16 @@
-"""Refuse results that no memory of this machine holds, before the operating system ends the process."""
+"""What the operating system does to a process: forks copy its locks, and its memory has a limit.
+
+`fork` copies the memory of a process but only the thread that called it. A lock that another thread held at
+that moment stays locked in the child, where nobody is left to release it: the child hangs when it first asks
+for the lock. The library's locks are therefore replaced by new ones in the child. What such a lock protects
+is whole at any moment, since it changes by single assignments and single insertions into a dictionary or
+list. A thread that forks while it holds a lock itself goes on in the child, and releases the old lock there.
+
+LLVM has locks and half-changed data of its own: `codegen.machine_code` keeps `fork` waiting for LLVM.
+
+Linux promises memory that it does not have and ends the process when it is used, so that a MemoryError cannot
+be waited for: results that no memory holds are refused before.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +19,36 @@ import ctypes
 import functools
 import os
 import sys
+import threading
 from pathlib import Path
 from typing import Final
+from weakref import WeakSet
 
 from dalembert.errors import ArgumentError
 
-__all__ = ["readable", "require_memory", "usable_bytes"]
+
+def renew_after_fork(owner: object, name: str = "_lock") -> None:
+    """Replace the lock `owner.<name>` by a new one of its type in every forked child.
+
+    The code that uses the lock must look it up at its owner each time (`with self._lock:`).
+    """
+    _OWNERS.setdefault(name, WeakSet()).add(owner)
+
+
+_PLAIN: Final = type(threading.Lock())
+_OWNERS: Final[dict[str, WeakSet[object]]] = {}
+
+
+def _renew_locks() -> None:
+    for name, owners in _OWNERS.items():
+        for owner in owners:
+            is_plain = isinstance(getattr(owner, name), _PLAIN)
+            setattr(owner, name, threading.Lock() if is_plain else threading.RLock())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
 
 CGROUP_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -27,11 +63,7 @@ UNITS: Final = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def require_memory(what: str, size: int, remedy: str) -> None:
-    """Refuse an array of `size` bytes that exceeds the memory of this machine.
-
-    Linux promises memory that it does not have and ends the process when it is used, so that a MemoryError
-    cannot be waited for.
-    """
+    """Refuse an array of `size` bytes that exceeds the memory of this machine."""
     if size > usable_bytes():
         raise ArgumentError(
             f"{what} would take {readable(size)}, and this process can have {readable(usable_bytes())}; "
