@@ -20,7 +20,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Final
 
-from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.ir import LaneType, Value, Writer, function_text
 
 # Sine and cosine of one angle, together.
 #
@@ -71,12 +71,6 @@ COSINE: Final = (
 )  # fmt: skip
 
 SIGN: Final = -(2**63)
-
-
-def function_text(result: str, name: str, parameters: str, lines: list[str], attributes: str) -> str:
-    """Return a function of the module from its lines."""
-    body = "\n".join(lines)
-    return f"define internal {result} @{name}({parameters}) {attributes} {{\n{body}\n}}\n"
 
 
 def _two_difference(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import itertools
 import struct
-from typing import Final, final
-
-__all__ = ["LaneType", "Value", "Writer", "float_text"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple, final
 
 Value = str
 """The name of a value in the text, or a constant."""
@@ -29,6 +29,39 @@ def float_text(value: float, bits: int) -> str:
         except OverflowError:
             value = float("inf") if value > 0 else float("-inf")
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def function_text(
+    result: str, name: str, parameters: str, lines: list[str], attributes: str, *, exported: bool = False
+) -> str:
+    """Return a function of the module from its lines."""
+    body, linkage = "\n".join(lines), "" if exported else "internal "
+    return f"define {linkage}{result} @{name}({parameters}) {attributes} {{\n{body}\n}}\n"
+
+
+TIME_STEP: Final = (
+    "time.step:",
+    "%now = phi i64 [ 0, %time.enter ], [ %now.next, %time.again ]",
+    "%wait = phi i64 [ FIRST, %time.enter ], [ %wait.next, %time.again ]",
+    "%written = phi i64 [ 0, %time.enter ], [ %written.next, %time.again ]",
+)
+TIME_DELIVER: Final = (
+    "%wait.less = sub i64 %wait, 1",
+    "%due = icmp eq i64 %wait.less, 0",
+    "br i1 %due, label %time.deliver, label %time.again",
+    "time.deliver:",
+)
+TIME_AGAIN: Final = (
+    "%wait.next = select i1 %due, i64 %every, i64 %wait.less",
+    "%written.more = zext i1 %due to i64",
+    "%written.next = add i64 %written, %written.more",
+    "%now.next = add i64 %now, 1",
+    "%again = icmp slt i64 %now.next, %steps",
+    "br i1 %again, label %time.step, label %time.over",
+    "time.over:",
+)
+"""The loop of a rollout over `steps` steps, of which FIRST and then every `every`th is written: lines
+at the start of a step, after its arithmetic, and, in the block time.again, at its end."""
 
 
 @final
@@ -62,7 +95,14 @@ class LaneType:
         return str(value) if self.lanes == 1 else f"splat (i{self.bits} {value})"
 
 
-@final
+class LoopBlocks(NamedTuple):
+    """A loop that is being written: its counter, the block that ends an iteration, the block behind it."""
+
+    counter: Value
+    tail: str
+    after: str
+
+
 class Writer:
     """A writer that appends instructions to `lines` and adds the intrinsics that they call to `declared`.
 
@@ -101,6 +141,98 @@ class Writer:
         """Start the basic block `label`."""
         self.lines.append(f"{label}:")
 
+    # Control flow -------------------------------------------------------------------------------------------
+
+    def jump(self, label: str) -> None:
+        self.lines.append(f"br label %{label}")
+
+    def branch(self, condition: Value, yes: str, no: str) -> None:
+        self.lines.append(f"br i1 {condition}, label %{yes}, label %{no}")
+
+    def leave(self, condition: Value, target: str) -> None:
+        """Go to the block `target` if a condition holds, else on."""
+        label = self.label()
+        self.branch(condition, target, label)
+        self.begin(label)
+
+    def require(self, condition: Value, otherwise: str) -> None:
+        """Go on if a condition holds, else to the block `otherwise`."""
+        label = self.label()
+        self.branch(condition, label, otherwise)
+        self.begin(label)
+
+    @contextmanager
+    def when(self, condition: Value) -> Iterator[None]:
+        """Write what runs only if a condition holds."""
+        inside, outside = self.label(), self.label()
+        self.branch(condition, inside, outside)
+        self.begin(inside)
+        yield
+        self.jump(outside)
+        self.begin(outside)
+
+    def exit_if(self, condition: Value, *lines: str) -> None:
+        """Write lines that end the function if a condition holds."""
+        inside, outside = self.label(), self.label()
+        self.branch(condition, inside, outside)
+        self.begin(inside)
+        self.lines += lines
+        self.begin(outside)
+
+    @contextmanager
+    def loop(
+        self,
+        count: int | Value,
+        *,
+        start: int | Value = 0,
+        step: int = 1,
+        kind: str = "i64",
+        after: str | None = None,
+        tail: bool = True,
+    ) -> Iterator[LoopBlocks]:
+        """Write a loop whose counter goes from `start` to below `count`, with at least one iteration.
+
+        Without `tail` the iteration must end in the block that it begins in, and has no block of its own for
+        the next number. A block `after` that is given is begun by the caller.
+        """
+        before, head = self.label(), self.label()
+        last = self.label() if tail else head
+        behind = after or (self.label() if tail else "")
+        counter = f"%{head}.i"
+        self.jump(before)
+        self.begin(before)
+        self.jump(head)
+        self.begin(head)
+        self.line(f"{counter} = phi {kind} [ {start}, %{before} ], [ {counter}.next, %{last} ]")
+        yield LoopBlocks(counter, last, behind)
+        if tail:
+            self.jump(last)
+            self.begin(last)
+        behind = behind or self.label()
+        self.line(f"{counter}.next = add {kind} {counter}, {step}")
+        self.branch(self.let(f"icmp ult {kind} {counter}.next, {count}"), head, behind)
+        if after is None:
+            self.begin(behind)
+
+    @contextmanager
+    def for_each(self, count: Value) -> Iterator[Value]:
+        """Write a loop over the numbers below `count`, which may be none."""
+        before, head, body, last, after = (self.label() for _ in range(5))
+        counter = f"%{head}.i"
+        self.jump(before)
+        self.begin(before)
+        self.jump(head)
+        self.begin(head)
+        self.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{last} ]")
+        self.branch(self.let(f"icmp ult i64 {counter}, {count}"), body, after)
+        self.begin(body)
+        yield counter
+        self.jump(last)
+        self.begin(last)
+        self.line(f"{counter}.next = add i64 {counter}, 1")
+        self.jump(head)
+        self.begin(after)
+
     def intrinsic(self, name: str, *operands: Value) -> Value:
         """Call the lane-wise intrinsic `llvm.<name>` on operands of this type."""
         text = self.type.text
@@ -118,6 +250,16 @@ class Writer:
 
     def store(self, value: Value, base: Value, byte_offset: int | Value, align: int) -> None:
         self.line(f"store {self.type.text} {value}, ptr {self.address(base, byte_offset)}, align {align}")
+
+    def read(self, kind: str, base: Value, byte_offset: int | Value = 0, align: int = 8) -> Value:
+        """Load a value of the type `kind`."""
+        return self.let(f"load {kind}, ptr {self.address(base, byte_offset)}, align {align}")
+
+    def write(
+        self, kind: str, value: Value, base: Value, byte_offset: int | Value = 0, align: int = 8
+    ) -> None:
+        """Store a value of the type `kind`."""
+        self.line(f"store {kind} {value}, ptr {self.address(base, byte_offset)}, align {align}")
 
     # Arithmetic ---------------------------------------------------------------------------------------------
 
@@ -202,17 +344,16 @@ class Writer:
 
     def any(self, mask: Value) -> Value:
         """Write one bit: whether the condition holds in any lane."""
-        if self.type.lanes == 1:
-            return mask
-        function = f"@llvm.vector.reduce.or.v{self.type.lanes}i1"
-        self.declared.add(f"declare i1 {function}({self.type.mask})")
-        return self.let(f"call i1 {function}({self.type.mask} {mask})")
+        return self._reduce("or", mask)
 
     def every(self, mask: Value) -> Value:
         """Write one bit: whether the condition holds in all lanes."""
+        return self._reduce("and", mask)
+
+    def _reduce(self, operation: str, mask: Value) -> Value:
         if self.type.lanes == 1:
             return mask
-        function = f"@llvm.vector.reduce.and.v{self.type.lanes}i1"
+        function = f"@llvm.vector.reduce.{operation}.v{self.type.lanes}i1"
         self.declared.add(f"declare i1 {function}({self.type.mask})")
         return self.let(f"call i1 {function}({self.type.mask} {mask})")
 
@@ -232,3 +373,24 @@ class Writer:
     def integer_compare(self, predicate: str, a: Value, b: Value | int) -> Value:
         right = self.type.integer_constant(b) if isinstance(b, int) else b
         return self.let(f"icmp {predicate} {self.type.integer} {a}, {right}")
+
+
+@final
+class RecordWriter(Writer):
+    """A writer of a function that reads a record of 64-bit words at the address `base`, named by `fields`."""
+
+    __slots__ = ("base", "fields")
+
+    def __init__(self, fields: tuple[str, ...], base: Value) -> None:
+        super().__init__(LaneType(64, 1), fma=False, declared=set())
+        self.fields = fields
+        self.base = base
+        self.begin("entry")
+
+    def at(self, field: str) -> Value:
+        """Write the address of a word."""
+        return self.address(self.base, 8 * self.fields.index(field))
+
+    def word(self, field: str, kind: str = "i64") -> Value:
+        """Load a word."""
+        return self.read(kind, self.at(field))

@@ -54,32 +54,34 @@ class Memory(Protocol):
 
 
 def emit_instructions(
-    writer: Writer,
+    context: Context,
     program: Instructions,
     plan: Plan,
     *,
     fetch: Callable[[int], Value],
     store_result: Callable[[int, Value], None],
-    spills: Memory,
-    proceed: tuple[Value, str],
-    look_up: Callable[[str, Value], Value],
-    call: Caller,
+    spills: Memory | None = None,
     interleaved: Sequence[Callable[[], None]] = (),
     values: dict[int, Value] | None = None,
     cut: Callable[[], None] | None = None,
 ) -> dict[int, Value]:
     """Write the planned instructions and return the named values by node.
 
-    `spills` are the spill slots. `proceed` is a condition that always holds, and the block to go to if it did
-    not: a branch on it ends a basic block where the code generator would join plain ones. `look_up` loads an
-    element of a named table, `call` returns the results of an elementary function. `interleaved` is work for
-    the memory units, spread evenly over the arithmetic so that both overlap. `values`: named values from
-    before, to which the new ones are added. `cut` ends a function where the plan has a break.
+    `spills` are the spill slots, if they are not the context's. `interleaved` is work for the memory units,
+    spread evenly over the arithmetic so that both overlap. `values`: named values from before, to which the
+    new ones are added. `cut` ends a function where the plan has a break.
     """
+    writer, spills = context.writer, spills or context.spills
     values = {} if values is None else values
     ops, args, data = program.ops, program.args, program.data
     pending: dict[tuple[str, tuple[int, ...]], Value] = {}
     steps, done = max(len(plan.steps), 1), 0
+
+    def operands(node: int) -> list[Value]:
+        return [
+            writer.constant(data[item]) if ops[item] == "constant" else values[item] for item in args[node]
+        ]
+
     block_length, in_block = (BLOCK_LENGTH if cut is None else SPLIT_BLOCK_LENGTH), 0
     for count, (action, node, slot) in enumerate(plan.steps, 1):
         if action == COMPUTE_STEP:
@@ -87,24 +89,13 @@ def emit_instructions(
             if op in ELEMENTARY_OPS:
                 value = pending.pop((op, args[node]), "")
                 if not value:
-                    operands = [
-                        writer.constant(data[item]) if ops[item] == "constant" else values[item]
-                        for item in args[node]
-                    ]
-                    results = call(writer, op, operands)
+                    results = context.call(writer, op, operands(node))
                     value = results.pop(op)
                     pending = {(other, args[node]): each for other, each in results.items()}
             elif op == "lookup":
-                value = look_up(data[node], values[args[node][0]])
+                value = context.look_up(data[node], values[args[node][0]])
             else:
-                value = operation(
-                    writer,
-                    op,
-                    [
-                        writer.constant(data[item]) if ops[item] == "constant" else values[item]
-                        for item in args[node]
-                    ],
-                )
+                value = operation(writer, op, operands(node))
             values[node] = value
             store_result(node, value)
         elif action == LOAD_STEP:
@@ -123,9 +114,7 @@ def emit_instructions(
         in_block += 1 if cut is None or action != COMPUTE_STEP else WEIGHTS.get(ops[node], 1)
         if in_block >= block_length:
             in_block = 0
-            label = writer.label()
-            writer.line(f"br i1 {proceed[0]}, label %{label}, label %{proceed[1]}")
-            writer.begin(label)
+            writer.require(*context.proceed)
     for task in interleaved[done:]:
         task()
     return values
@@ -172,7 +161,8 @@ class Context:
     """The state of code generation for one kernel.
 
     `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `proceed`,
-    the condition and block that end long basic blocks (see `emit_instructions`); `call` writes elementary
+    a condition that always holds, and the block to go to if it did not: a branch on it ends a long basic
+    block where the code generator would join plain ones; `call` writes elementary
     functions, `calls` tells whether they clobber registers; `homes` gives the slots of leaves, among the
     first `taken`, `share` whether results may take their slots (see `allocate`); `entering` is called with
     the case of a loop that is written next; `outliner` splits a large program into functions of about
@@ -317,15 +307,11 @@ def emit_straight(
             context.places[array].store(writer, value, position)
 
     emit_instructions(
-        writer,
+        context,
         instructions,
         plan,
         fetch=fetch,
         store_result=store_result,
-        spills=context.spills,
-        proceed=context.proceed,
-        look_up=context.look_up,
-        call=context.call,
         interleaved=interleaved,
         cut=cut,
     )
@@ -356,15 +342,11 @@ def emit_condition(context: Context, check: Expression) -> Value:
     cut = context.begin_function(instructions)
     plan = context.plan(instructions, keep=[as_number(instructions, root)] if cut else ())
     values = emit_instructions(
-        writer,
+        context,
         instructions,
         plan,
         fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
         store_result=lambda node, value: None,
-        spills=context.spills,
-        proceed=context.proceed,
-        look_up=context.look_up,
-        call=context.call,
         cut=cut,
     )
     if cut is None:
@@ -422,33 +404,23 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
     if loop.count == 0:
         return
     writer = context.writer
-    before, head, tail, after = (writer.label() for _ in range(4))
-    writer.line(f"br label %{before}")
-    writer.begin(before)
-    writer.line(f"br label %{head}")
-    writer.begin(head)
-    counter = f"%{head}.i"
-    writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
-    index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
-    leave(context, loop.until, index, after)
-    labels = [writer.label() for _ in loop.cases]
-    if loop.kinds is None:
-        writer.line(f"br label %{labels[0]}")
-    else:
-        kind = _entry(context, loop.kinds, index)
-        cases = " ".join(f"i64 {number}, label %{label}" for number, label in enumerate(labels[1:], 1))
-        writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
-    for number, (label, stores) in enumerate(zip(labels, loop.cases)):
-        writer.begin(label)
-        context.entering(loop, number)
-        leave(context, loop.skips[number] if loop.skips else None, index, tail)
-        emit_case(context, program, loop, number, stores, index)
-        writer.line(f"br label %{tail}")
-    writer.begin(tail)
-    writer.line(f"{counter}.next = add i64 {counter}, 1")
-    more = writer.let(f"icmp ult i64 {counter}.next, {loop.count}")
-    writer.line(f"br i1 {more}, label %{head}, label %{after}")
-    writer.begin(after)
+    with writer.loop(loop.count) as (counter, tail, after):
+        index = writer.let(f"sub i64 {loop.count - 1}, {counter}") if loop.reverse else counter
+        leave(context, loop.until, index, after)
+        labels = [writer.label() for _ in loop.cases]
+        if loop.kinds is None:
+            writer.jump(labels[0])
+        else:
+            kind = _entry(context, loop.kinds, index)
+            cases = " ".join(f"i64 {number}, label %{label}" for number, label in enumerate(labels[1:], 1))
+            writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
+        for number, (label, stores) in enumerate(zip(labels, loop.cases)):
+            if number:
+                writer.jump(tail)
+            writer.begin(label)
+            context.entering(loop, number)
+            leave(context, loop.skips[number] if loop.skips else None, index, tail)
+            emit_case(context, program, loop, number, stores, index)
 
 
 def leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
@@ -458,18 +430,15 @@ def leave(context: Context, flag: Address | None, index: Value, target: str) -> 
     writer = context.writer
     base = _bases(context, [flag], index)[_key(flag)]
     value = context.places[flag.array].load_at(writer, base, flag.offset)
-    done = writer.every(writer.compare("une", value, writer.constant(0.0)))
-    more = writer.label()
-    writer.line(f"br i1 {done}, label %{target}, label %{more}")
-    writer.begin(more)
+    writer.leave(writer.every(writer.compare("une", value, writer.constant(0.0))), target)
 
 
 def _entry(context: Context, table: str, index: Value) -> Value:
     """Load entry `index` of a table of integers."""
     writer = context.writer
     base = writer.address(context.table_base, context.table_offsets[table])
-    place = writer.address(base, writer.let(f"shl i64 {index}, 2"))
-    return writer.let(f"sext i32 {writer.let(f'load i32, ptr {place}, align 4')} to i64")
+    entry = writer.read("i32", base, writer.let(f"shl i64 {index}, 2"), 4)
+    return writer.let(f"sext i32 {entry} to i64")
 
 
 def emit_case(
@@ -519,15 +488,11 @@ def emit_case(
             put(store, value)
 
     emit_instructions(
-        writer,
+        context,
         instructions,
         plan,
         fetch=fetch,
         store_result=store_result,
-        spills=context.spills,
-        proceed=context.proceed,
-        look_up=context.look_up,
-        call=context.call,
         cut=cut,
     )
     final: dict[int, Value] = {}

@@ -22,6 +22,7 @@ from typing import Any, Final, cast, final
 import numpy as np
 
 from dalembert.codegen.cpu.cpu_kernel import CpuKernel
+from dalembert.codegen.ir import RecordWriter, Value, Writer, function_text
 from dalembert.codegen.machine_code import load_helper
 from dalembert.codegen.target import target_for
 from dalembert.errors import ArgumentError
@@ -58,7 +59,6 @@ FIELDS: Final = (
     "float", "float64",
     "array_new", "array_return", "vectorcall", "tuple_new", "tuple_set", "decref", "malloc", "free",
 )  # fmt: skip
-WORDS: Final = {name: 8 * k for k, name in enumerate(FIELDS)}
 INPUT_SHAPES: Final = 8 * len(FIELDS)
 SHAPE_BYTES: Final = 8 * (1 + MAX_AXES)
 OUTPUT_SHAPES: Final = INPUT_SHAPES + MAX_ARRAYS * SHAPE_BYTES
@@ -67,274 +67,140 @@ DESCRIPTOR_WORDS: Final = (OUTPUT_SHAPES + MAX_ARRAYS * SHAPE_BYTES) // 8
 
 def entry_text(triple: str) -> str:
     """Return the entry point `dalembert_entry` as LLVM text."""
-    text = _ENTRY
-    replacements = {
-        **{f"W_{field}": str(offset) for field, offset in WORDS.items()},
-        "INPUT_SHAPES": str(INPUT_SHAPES),
-        "OUTPUT_SHAPES": str(OUTPUT_SHAPES),
-        "SHAPE_BYTES": str(SHAPE_BYTES),
-        "MAX_ARRAYS": str(MAX_ARRAYS),
-        "STACK_SCRATCH": str(STACK_SCRATCH),
-        "TYPE_OFFSET": str(TYPE_OFFSET),
-        "O_NUMBER": str(NUMBER),
-        "O_DATA": str(DATA),
-        "O_NDIM": str(NDIM),
-        "O_SHAPE": str(SHAPE),
-        "O_DESCR": str(DESCR),
-        "O_FLAGS": str(FLAGS),
-        "CONTIGUOUS_ALIGNED": str(CONTIGUOUS_ALIGNED),
-        "WIDE_TYPE": str(TYPE_NUMBERS["float64"]),
-        "TRIPLE": triple,
-    }
-    for name in sorted(replacements, key=len, reverse=True):
-        text = text.replace(name, replacements[name])
-    return text
+    entry, drop = _entry_function(), _drop_function()
+    strides = f"@strides = private constant [{MAX_ARRAYS} x i64] zeroinitializer, align 64"
+    return "\n".join([f'target triple = "{triple}"', strides, entry, drop])
 
 
-_ENTRY: Final = """
-target triple = "TRIPLE"
-@strides = private constant [MAX_ARRAYS x i64] zeroinitializer, align 64
+def _entry_function() -> str:
+    w = RecordWriter(FIELDS, "%d")
+    given, made, results = (w.let(f"alloca [{MAX_ARRAYS} x ptr], align 64") for _ in range(3))
+    numbers = w.let(f"alloca [{MAX_ARRAYS} x double], align 64")
+    stack = w.let(f"alloca [{STACK_SCRATCH} x i8], align 64")
+    w.line(f"%d = load ptr, ptr {w.address('%self', DATA)}, align 8")
+    ndarray, inputs, outputs = w.word("ndarray", "ptr"), w.word("inputs"), w.word("outputs")
+    type_number = w.let(f"trunc i64 {w.word('type_number')} to i32")
+    drop_results = f"call void @drop(ptr %d, ptr {results}, i64 {{}})"
+    w.require(w.let(f"icmp eq i64 %count, {inputs}"), "fallback")
+    w.require(w.let("icmp eq ptr %names, null"), "fallback")
+    with w.for_each(inputs) as i:
+        at, shape = _of_number(w, i, INPUT_SHAPES)
+        argument = w.read("ptr", "%args", at)
+        _take_argument(w, argument, shape, ndarray, type_number, w.address(numbers, at), w.address(given, at))
+    with w.for_each(outputs) as j:
+        at, shape = _of_number(w, j, OUTPUT_SHAPES)
+        axes = w.let(f"trunc i64 {w.read('i64', shape)} to i32")
+        form = f"ptr {ndarray}, i32 {axes}, ptr {w.address(shape, 8)}, i32 {type_number}"
+        result = w.let(
+            f"call ptr {w.word('array_new', 'ptr')}({form}, ptr null, ptr null, i32 0, i32 0, ptr null)"
+        )
+        w.exit_if(w.let(f"icmp eq ptr {result}, null"), drop_results.format(j), "ret ptr null")
+        w.write("ptr", result, results, at)
+        w.write("ptr", w.read("ptr", result, DATA), made, at)
+    refused = _run_kernel(w, given, made, stack)
+    w.require(w.let(f"icmp slt i64 {refused}, 0"), "give.up")
+    w.branch(w.let(f"icmp eq i64 {outputs}, 1"), "one", "many")
+    w.begin("one")
+    only = w.read("ptr", results)
+    axes = w.read("i64", "%d", OUTPUT_SHAPES)
+    w.exit_if(w.let(f"icmp ne i64 {axes}, 0"), f"ret ptr {only}")
+    number = w.let(f"call ptr {w.word('array_return', 'ptr')}(ptr {only})")
+    w.line(f"ret ptr {number}")
+    w.begin("many")
+    results_tuple = w.let(f"call ptr {w.word('tuple_new', 'ptr')}(i64 {outputs})")
+    no_tuple = w.let(f"icmp eq ptr {results_tuple}, null")
+    w.exit_if(no_tuple, drop_results.format(outputs), "ret ptr null")
+    with w.for_each(outputs) as k:
+        item = w.read("ptr", results, w.let(f"shl i64 {k}, 3"))
+        w.let(f"call i32 {w.word('tuple_set', 'ptr')}(ptr {results_tuple}, i64 {k}, ptr {item})")
+    w.line(f"ret ptr {results_tuple}")
+    w.begin("give.up")
+    w.line(drop_results.format(outputs))
+    w.jump("fallback")
+    w.begin("fallback")
+    function, call = w.word("fallback", "ptr"), w.word("vectorcall", "ptr")
+    answer = w.let(f"call ptr {call}(ptr {function}, ptr %args, i64 %count, ptr %names)")
+    w.line(f"ret ptr {answer}")
+    parameters = "ptr %self, ptr %args, i64 %count, ptr %names"
+    return function_text("ptr", "dalembert_entry", parameters, w.lines, "nounwind", exported=True)
 
-define ptr @dalembert_entry(ptr %self, ptr %args, i64 %count, ptr %names) nounwind {
-entry:
-  %in = alloca [MAX_ARRAYS x ptr], align 64
-  %out = alloca [MAX_ARRAYS x ptr], align 64
-  %results = alloca [MAX_ARRAYS x ptr], align 64
-  %numbers = alloca [MAX_ARRAYS x double], align 64
-  %stack = alloca [STACK_SCRATCH x i8], align 64
-  %d.at = getelementptr i8, ptr %self, i64 O_DATA
-  %d = load ptr, ptr %d.at, align 8
-  %ndarray.at = getelementptr i8, ptr %d, i64 W_ndarray
-  %ndarray = load ptr, ptr %ndarray.at, align 8
-  %descr.at = getelementptr i8, ptr %d, i64 W_descr
-  %descr = load ptr, ptr %descr.at, align 8
-  %inputs.at = getelementptr i8, ptr %d, i64 W_inputs
-  %inputs = load i64, ptr %inputs.at, align 8
-  %outputs.at = getelementptr i8, ptr %d, i64 W_outputs
-  %outputs = load i64, ptr %outputs.at, align 8
-  %right.count = icmp eq i64 %count, %inputs
-  %no.names = icmp eq ptr %names, null
-  %number.at = getelementptr i8, ptr %d, i64 W_type_number
-  %number = load i64, ptr %number.at, align 8
-  %number32 = trunc i64 %number to i32
-  %plain = and i1 %right.count, %no.names
-  br i1 %plain, label %input.test, label %fallback
 
-input.test:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %input.done ]
-  %more.inputs = icmp ult i64 %i, %inputs
-  br i1 %more.inputs, label %input, label %output.test
-input:
-  %arg.at = getelementptr ptr, ptr %args, i64 %i
-  %arg = load ptr, ptr %arg.at, align 8
-  %type.at = getelementptr i8, ptr %arg, i64 TYPE_OFFSET
-  %type = load ptr, ptr %type.at, align 8
-  %shape.offset = mul i64 %i, SHAPE_BYTES
-  %shapes = getelementptr i8, ptr %d, i64 INPUT_SHAPES
-  %shape = getelementptr i8, ptr %shapes, i64 %shape.offset
-  %want.nd = load i64, ptr %shape, align 8
-  %exact = icmp eq ptr %type, %ndarray
-  br i1 %exact, label %array, label %scalar
-scalar:
-  %float.at = getelementptr i8, ptr %d, i64 W_float
-  %float = load ptr, ptr %float.at, align 8
-  %float64.at = getelementptr i8, ptr %d, i64 W_float64
-  %float64 = load ptr, ptr %float64.at, align 8
-  %is.float = icmp eq ptr %type, %float
-  %is.float64 = icmp eq ptr %type, %float64
-  %is.number = or i1 %is.float, %is.float64
-  %want.number = icmp eq i64 %want.nd, 0
-  %good.number = and i1 %is.number, %want.number
-  br i1 %good.number, label %scalar.take, label %fallback
-scalar.take:
-  %value.at = getelementptr i8, ptr %arg, i64 O_NUMBER
-  %value = load double, ptr %value.at, align 8
-  %slot = getelementptr double, ptr %numbers, i64 %i
-  %wide = icmp eq i32 %number32, WIDE_TYPE
-  br i1 %wide, label %scalar.wide, label %scalar.narrow
-scalar.wide:
-  store double %value, ptr %slot, align 8
-  br label %input.done
-scalar.narrow:
-  %value.narrow = fptrunc double %value to float
-  store float %value.narrow, ptr %slot, align 8
-  br label %input.done
-array:
-  %arg.descr.at = getelementptr i8, ptr %arg, i64 O_DESCR
-  %arg.descr = load ptr, ptr %arg.descr.at, align 8
-  %same.descr = icmp eq ptr %arg.descr, %descr
-  %flags.at = getelementptr i8, ptr %arg, i64 O_FLAGS
-  %flags = load i32, ptr %flags.at, align 4
-  %flags.bits = and i32 %flags, CONTIGUOUS_ALIGNED
-  %good.flags = icmp eq i32 %flags.bits, CONTIGUOUS_ALIGNED
-  %nd.at = getelementptr i8, ptr %arg, i64 O_NDIM
-  %nd32 = load i32, ptr %nd.at, align 4
-  %nd = sext i32 %nd32 to i64
-  %same.nd = icmp eq i64 %nd, %want.nd
-  %good.a = and i1 %same.descr, %good.flags
-  %good = and i1 %good.a, %same.nd
-  %dims.at = getelementptr i8, ptr %arg, i64 O_SHAPE
-  %dims = load ptr, ptr %dims.at, align 8
-  %elements.at = getelementptr i8, ptr %arg, i64 O_DATA
-  %elements = load ptr, ptr %elements.at, align 8
-  br i1 %good, label %axis.test, label %fallback
-axis.test:
-  %axis = phi i64 [ 0, %array ], [ %axis.next, %axis.body ]
-  %more.axes = icmp ult i64 %axis, %nd
-  br i1 %more.axes, label %axis.body, label %input.done
-axis.body:
-  %axis.next = add i64 %axis, 1
-  %dim.at = getelementptr i64, ptr %dims, i64 %axis
-  %dim = load i64, ptr %dim.at, align 8
-  %want.at = getelementptr i64, ptr %shape, i64 %axis.next
-  %want = load i64, ptr %want.at, align 8
-  %same.dim = icmp eq i64 %dim, %want
-  br i1 %same.dim, label %axis.test, label %fallback
-input.done:
-  %data = phi ptr [ %elements, %axis.test ], [ %slot, %scalar.wide ], [ %slot, %scalar.narrow ]
-  %in.at = getelementptr ptr, ptr %in, i64 %i
-  store ptr %data, ptr %in.at, align 8
-  %i.next = add i64 %i, 1
-  br label %input.test
+def _of_number(w: Writer, number: Value, shapes: int) -> tuple[Value, Value]:
+    """Write where argument or result `number` has its pointer, in bytes, and the address of its shape."""
+    at = w.let(f"shl i64 {number}, 3")
+    return at, w.address(w.address("%d", shapes), w.let(f"mul i64 {number}, {SHAPE_BYTES}"))
 
-output.test:
-  %j = phi i64 [ 0, %input.test ], [ %j.next, %output.done ]
-  %more.outputs = icmp ult i64 %j, %outputs
-  br i1 %more.outputs, label %output, label %memory
-output:
-  %out.offset = mul i64 %j, SHAPE_BYTES
-  %out.shapes = getelementptr i8, ptr %d, i64 OUTPUT_SHAPES
-  %out.shape = getelementptr i8, ptr %out.shapes, i64 %out.offset
-  %out.nd = load i64, ptr %out.shape, align 8
-  %out.nd32 = trunc i64 %out.nd to i32
-  %out.dims = getelementptr i8, ptr %out.shape, i64 8
-  %new.at = getelementptr i8, ptr %d, i64 W_array_new
-  %new = load ptr, ptr %new.at, align 8
-  %result = call ptr %new(
-      ptr %ndarray, i32 %out.nd32, ptr %out.dims, i32 %number32, ptr null, ptr null, i32 0, i32 0, ptr null)
-  %failed = icmp eq ptr %result, null
-  br i1 %failed, label %no.memory, label %output.done
-output.done:
-  %result.at = getelementptr ptr, ptr %results, i64 %j
-  store ptr %result, ptr %result.at, align 8
-  %result.data.at = getelementptr i8, ptr %result, i64 O_DATA
-  %result.data = load ptr, ptr %result.data.at, align 8
-  %out.at = getelementptr ptr, ptr %out, i64 %j
-  store ptr %result.data, ptr %out.at, align 8
-  %j.next = add i64 %j, 1
-  br label %output.test
 
-memory:
-  %scratch.at = getelementptr i8, ptr %d, i64 W_scratch
-  %bytes = load i64, ptr %scratch.at, align 8
-  %small = icmp ule i64 %bytes, STACK_SCRATCH
-  br i1 %small, label %run, label %heap
-heap:
-  %padded = add i64 %bytes, 64
-  %malloc.at = getelementptr i8, ptr %d, i64 W_malloc
-  %malloc = load ptr, ptr %malloc.at, align 8
-  %block = call ptr %malloc(i64 %padded)
-  %no.block = icmp eq ptr %block, null
-  br i1 %no.block, label %give.up, label %align
-align:
-  %raw = ptrtoint ptr %block to i64
-  %up = add i64 %raw, 63
-  %down = and i64 %up, -64
-  %aligned = inttoptr i64 %down to ptr
-  br label %run
-run:
-  %scratch = phi ptr [ %stack, %memory ], [ %aligned, %align ]
-  %owned = phi ptr [ null, %memory ], [ %block, %align ]
-  %kernel.at = getelementptr i8, ptr %d, i64 W_kernel
-  %kernel = load ptr, ptr %kernel.at, align 8
-  %tables.at = getelementptr i8, ptr %d, i64 W_tables
-  %tables = load ptr, ptr %tables.at, align 8
-  %refused = call i64 %kernel(ptr %in, ptr @strides, ptr %out, ptr @strides, i64 1, ptr %tables, ptr %scratch)
-  %borrowed = icmp eq ptr %owned, null
-  br i1 %borrowed, label %finish, label %release
-release:
-  %free.at = getelementptr i8, ptr %d, i64 W_free
-  %free = load ptr, ptr %free.at, align 8
-  call void %free(ptr %owned)
-  br label %finish
-finish:
-  %accepted = icmp slt i64 %refused, 0
-  br i1 %accepted, label %deliver, label %give.up
+def _take_argument(
+    w: RecordWriter, argument: Value, shape: Value, ndarray: Value, type_number: Value, slot: Value, to: Value
+) -> None:
+    """Write the address of an argument's elements `to` its place; a number goes to `slot` first."""
+    kind, wanted_axes = w.read("ptr", argument, TYPE_OFFSET), w.read("i64", shape)
+    array, number, done = (w.label() for _ in range(3))
+    w.branch(w.let(f"icmp eq ptr {kind}, {ndarray}"), array, number)
+    w.begin(number)
+    known = [w.let(f"icmp eq ptr {kind}, {w.word(name, 'ptr')}") for name in ("float", "float64")]
+    w.require(w.let(f"or i1 {known[0]}, {known[1]}"), "fallback")
+    w.require(w.let(f"icmp eq i64 {wanted_axes}, 0"), "fallback")
+    value, narrow, wide = w.read("double", argument, NUMBER), w.label(), w.label()
+    w.write("ptr", slot, to)
+    w.branch(w.let(f"icmp eq i32 {type_number}, {TYPE_NUMBERS['float64']}"), wide, narrow)
+    w.begin(wide)
+    w.write("double", value, slot)
+    w.jump(done)
+    w.begin(narrow)
+    w.write("float", w.let(f"fptrunc double {value} to float"), slot)
+    w.jump(done)
+    w.begin(array)
+    same = w.let(f"icmp eq ptr {w.read('ptr', argument, DESCR)}, {w.word('descr', 'ptr')}")
+    flags = w.let(f"and i32 {w.read('i32', argument, FLAGS, 4)}, {CONTIGUOUS_ALIGNED}")
+    laid_out = w.let(f"icmp eq i32 {flags}, {CONTIGUOUS_ALIGNED}")
+    axes = w.let(f"sext i32 {w.read('i32', argument, NDIM, 4)} to i64")
+    w.require(w.let(f"and i1 {same}, {laid_out}"), "fallback")
+    w.require(w.let(f"icmp eq i64 {axes}, {wanted_axes}"), "fallback")
+    dimensions, elements = w.read("ptr", argument, SHAPE), w.read("ptr", argument, DATA)
+    with w.for_each(axes) as axis:
+        at = w.let(f"shl i64 {axis}, 3")
+        wanted = w.read("i64", w.address(shape, 8), at)
+        w.require(w.let(f"icmp eq i64 {w.read('i64', dimensions, at)}, {wanted}"), "fallback")
+    w.write("ptr", elements, to)
+    w.jump(done)
+    w.begin(done)
 
-deliver:
-  %single = icmp eq i64 %outputs, 1
-  br i1 %single, label %one, label %many
-one:
-  %only = load ptr, ptr %results, align 8
-  %only.nd.at = getelementptr i8, ptr %d, i64 OUTPUT_SHAPES
-  %only.nd = load i64, ptr %only.nd.at, align 8
-  %is.array = icmp ne i64 %only.nd, 0
-  br i1 %is.array, label %return.one, label %return.scalar
-return.one:
-  ret ptr %only
-return.scalar:
-  %return.at = getelementptr i8, ptr %d, i64 W_array_return
-  %return = load ptr, ptr %return.at, align 8
-  %number.result = call ptr %return(ptr %only)
-  ret ptr %number.result
-many:
-  %tuple.new.at = getelementptr i8, ptr %d, i64 W_tuple_new
-  %tuple.new = load ptr, ptr %tuple.new.at, align 8
-  %tuple = call ptr %tuple.new(i64 %outputs)
-  %no.tuple = icmp eq ptr %tuple, null
-  br i1 %no.tuple, label %no.memory.late, label %fill.test
-fill.test:
-  %k = phi i64 [ 0, %many ], [ %k.next, %fill ]
-  %more.items = icmp ult i64 %k, %outputs
-  br i1 %more.items, label %fill, label %return.many
-fill:
-  %item.at = getelementptr ptr, ptr %results, i64 %k
-  %item = load ptr, ptr %item.at, align 8
-  %set.at = getelementptr i8, ptr %d, i64 W_tuple_set
-  %set = load ptr, ptr %set.at, align 8
-  %status = call i32 %set(ptr %tuple, i64 %k, ptr %item)
-  %k.next = add i64 %k, 1
-  br label %fill.test
-return.many:
-  ret ptr %tuple
 
-give.up:
-  call void @drop(ptr %d, ptr %results, i64 %outputs)
-  br label %fallback
-no.memory:
-  call void @drop(ptr %d, ptr %results, i64 %j)
-  ret ptr null
-no.memory.late:
-  call void @drop(ptr %d, ptr %results, i64 %outputs)
-  ret ptr null
-fallback:
-  %fallback.at = getelementptr i8, ptr %d, i64 W_fallback
-  %function = load ptr, ptr %fallback.at, align 8
-  %call.at = getelementptr i8, ptr %d, i64 W_vectorcall
-  %call = load ptr, ptr %call.at, align 8
-  %answer = call ptr %call(ptr %function, ptr %args, i64 %count, ptr %names)
-  ret ptr %answer
-}
+def _run_kernel(w: RecordWriter, given: Value, made: Value, stack: Value) -> Value:
+    """Write the call of the kernel, with scratch memory from the stack or the heap; its result."""
+    size = w.word("scratch")
+    w.branch(w.let(f"icmp ule i64 {size}, {STACK_SCRATCH}"), "small", "heap")
+    w.begin("heap")
+    block = w.let(f"call ptr {w.word('malloc', 'ptr')}(i64 {w.let(f'add i64 {size}, 64')})")
+    w.leave(w.let(f"icmp eq ptr {block}, null"), "give.up")
+    up = w.let(f"add i64 {w.let(f'ptrtoint ptr {block} to i64')}, 63")
+    aligned = w.let(f"inttoptr i64 {w.let(f'and i64 {up}, -64')} to ptr")
+    w.jump("heap.ready")
+    w.begin("heap.ready")
+    w.jump("run")
+    w.begin("small")
+    w.jump("run")
+    w.begin("run")
+    scratch = w.let(f"phi ptr [ {stack}, %small ], [ {aligned}, %heap.ready ]")
+    owned = w.let(f"phi ptr [ null, %small ], [ {block}, %heap.ready ]")
+    arrays = f"ptr {given}, ptr @strides, ptr {made}, ptr @strides, i64 1"
+    kernel, tables = w.word("kernel", "ptr"), w.word("tables", "ptr")
+    refused = w.let(f"call i64 {kernel}({arrays}, ptr {tables}, ptr {scratch})")
+    with w.when(w.let(f"icmp ne ptr {owned}, null")):
+        w.line(f"call void {w.word('free', 'ptr')}(ptr {owned})")
+    return refused
 
-define internal void @drop(ptr %d, ptr %results, i64 %count) nounwind {
-entry:
-  %decref.at = getelementptr i8, ptr %d, i64 W_decref
-  %decref = load ptr, ptr %decref.at, align 8
-  br label %test
-test:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %body ]
-  %more = icmp ult i64 %k, %count
-  br i1 %more, label %body, label %exit
-body:
-  %at = getelementptr ptr, ptr %results, i64 %k
-  %object = load ptr, ptr %at, align 8
-  call void %decref(ptr %object)
-  %k.next = add i64 %k, 1
-  br label %test
-exit:
-  ret void
-}
-"""
+
+def _drop_function() -> str:
+    """Write the function that releases the first `count` results."""
+    w = RecordWriter(FIELDS, "%d")
+    release = w.word("decref", "ptr")
+    with w.for_each("%count") as k:
+        w.line(f"call void {release}(ptr {w.read('ptr', '%results', w.let(f'shl i64 {k}, 3'))})")
+    w.line("ret void")
+    return function_text("void", "drop", "ptr %d, ptr %results, i64 %count", w.lines, "nounwind")
 
 
 NUMPY_NEW: Final = 93
@@ -401,7 +267,7 @@ def make_entry(
         **_functions(),
     }
     for field, value in values.items():
-        words[WORDS[field] // 8] = value
+        words[FIELDS.index(field)] = value
     for start, shapes in ((INPUT_SHAPES, input_shapes), (OUTPUT_SHAPES, output_shapes)):
         for k, shape in enumerate(shapes):
             at = start // 8 + k * (1 + MAX_AXES)

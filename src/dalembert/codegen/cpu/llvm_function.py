@@ -28,13 +28,13 @@ written where the initial ones stand. The kernel itself returns -1.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
-from dalembert.codegen.cpu.row_code import ROW_DISTANCES, RowBlocks, Source
-from dalembert.codegen.cpu.time_loop import OutputScheduler, TimeLoop
+from dalembert.codegen.cpu.row_code import ROW_DISTANCES, OutputScheduler, RowBlocks, Source, chunks
 from dalembert.codegen.elementary import definition
-from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
 from dalembert.codegen.memory import Layout, Place, Rollout, Tables, zero_runs
 from dalembert.codegen.outlining import (
     MAX_FUNCTION_LINES,
@@ -201,15 +201,13 @@ class _Kernel:
         writer.begin("entry")
         for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
             for k, spec in enumerate(specs):
-                place = writer.address(f"%{side}s", 8 * k)
-                pointer[spec.name] = writer.let(f"load ptr, ptr {place}, align 8")
-                place = writer.address(f"%{side}_strides", 8 * k)
-                stride[spec.name] = writer.let(f"load i64, ptr {place}, align 8")
+                pointer[spec.name] = writer.read("ptr", f"%{side}s", 8 * k)
+                stride[spec.name] = writer.read("i64", f"%{side}_strides", 8 * k)
         writer.line("%rows.last = sub i64 %rows, 1")
         writer.line("%nonempty = icmp sgt i64 %rows, 0")
         if self.time is not None:
             writer.line("%any.step = icmp sgt i64 %steps, 0")
-        writer.line("br i1 %nonempty, label %start, label %empty")
+        writer.branch("%nonempty", "start", "empty")
         writer.begin("empty")
         writer.line("ret i64 -1")
         writer.begin(NEVER)
@@ -220,17 +218,17 @@ class _Kernel:
     def _begin_block(self, pointer: dict[str, Value], stride: dict[str, Value]) -> dict[str, Value]:
         """Open the loop over blocks; the addresses of each array's first row in the block."""
         writer = self.writer
-        writer.line("br label %head")
+        writer.jump("head")
         writer.begin("head")
         writer.line("%row = phi i64 [ 0, %start ], [ %row.next, %tail ]")
         writer.line("%refused = phi i64 [ -1, %start ], [ %refused.next, %tail ]")
         if self.type.lanes > 1:
             writer.line("%last = sub i64 %rows.last, %row")
             writer.line(f"%partial = icmp slt i64 %last, {self.type.lanes - 1}")
-            writer.line("br i1 %partial, label %shorten, label %block")
+            writer.branch("%partial", "shorten", "block")
             writer.begin("shorten")
             self._row_distances("%last")
-            writer.line("br label %block")
+            writer.jump("block")
             writer.begin("block")
         return {
             name: writer.address(base, writer.let(f"mul i64 %row, {stride[name]}"))
@@ -283,11 +281,11 @@ class _Kernel:
 
     def _end_block(self) -> None:
         writer = self.writer
-        writer.line("br label %tail")
+        writer.jump("tail")
         writer.begin("tail")
         writer.line(f"%row.next = add i64 %row, {self.type.lanes}")
         writer.line("%more = icmp slt i64 %row.next, %rows")
-        writer.line("br i1 %more, label %head, label %end")
+        writer.branch("%more", "head", "end")
         writer.begin("end")
         self.scheduler.fence()
         writer.line("ret i64 %refused.next")
@@ -408,3 +406,134 @@ class _Kernel:
                 "!1 = !{i32 1}",
             ]
         )
+
+
+@final
+class TimeLoop:
+    """The loop over steps inside a kernel: one block of rows goes through all its steps.
+
+    `begin`, the step's arithmetic, `end`; `refuse` in between. Carried values stay in scratch memory, and so
+    do the outputs of a step until they are delivered or carried. `held`: the arrays that need memory of their
+    own even with one lane. `offsets` tells where all arrays in scratch memory are.
+    """
+
+    def __init__(self, program: Program, rollout: Rollout, writer: Writer, layout: Layout) -> None:
+        rollout.check(program)
+        self.program = program
+        self.rollout = rollout
+        self.writer = writer
+        self.type = writer.type
+        carried = {name for name, _ in rollout.carried}
+        self.initial = tuple(spec for spec in program.inputs if spec.name in carried)
+        self.held = (*self.initial, *program.outputs)
+        self.more_outputs = rollout.more_outputs(program)
+        self.refused = layout.reserve(8 * self.type.lanes)
+        self.integers = "i64" if self.type.lanes == 1 else f"<{self.type.lanes} x i64>"
+        self.first: Mapping[str, Value] = {}
+
+    def begin(
+        self,
+        context: Context,
+        blocks: RowBlocks,
+        first: Mapping[str, Value],
+        used: Mapping[str, set[int] | None],
+    ) -> None:
+        """Bring carried and constant inputs of a block into place, open the loop, bring the streams."""
+        writer, lanes = self.writer, self.type.lanes
+        self.first = first
+        for number, spec in enumerate(self.program.inputs):
+            if spec in self.initial and lanes == 1:
+                self._copy(context.places[spec.name].base, first[spec.name], spec)
+            elif spec.name not in self.rollout.streams and lanes > 1:
+                needed = None if spec in self.initial else used[spec.name]
+                blocks.read(number, first[spec.name], spec.size, context.places[spec.name].base, needed)
+        self._store_refused(self._integer(-1))
+        writer.jump("time.enter")
+        writer.begin("time.enter")
+        writer.branch("%any.step", "time.step", "time.over")
+        writer.lines += [line.replace("FIRST", "%first") for line in TIME_STEP]
+        for number, spec in enumerate(self.program.inputs):
+            if spec.name not in self.rollout.streams:
+                continue
+            stride = self._stride("%input_steps", number)
+            here = writer.address(first[spec.name], writer.let(f"mul i64 %now, {stride}"))
+            if lanes == 1:
+                context.places[spec.name] = Place(here, self.type.bits // 8, 1)
+                continue
+            blocks.read(number, here, spec.size, context.places[spec.name].base, used[spec.name])
+            blocks.prefetch(number, writer.address(here, stride), spec.size)
+
+    def refuse(self, condition: Value) -> None:
+        """Record the step for the rows that are rejected for the first time."""
+        writer, integers = self.writer, self.integers
+        old = writer.read(integers, "%scratch", self.refused)
+        untouched = writer.let(f"icmp slt {integers} {old}, {self._integer(0)}")
+        new = writer.let(f"and {self.type.mask} {condition}, {untouched}")
+        now = "%now"
+        if self.type.lanes > 1:
+            one = writer.let(f"insertelement {integers} poison, i64 %now, i32 0")
+            zeros = f"<{self.type.lanes} x i32> zeroinitializer"
+            now = writer.let(f"shufflevector {integers} {one}, {integers} poison, {zeros}")
+        self._store_refused(writer.let(f"select {self.type.mask} {new}, {integers} {now}, {integers} {old}"))
+
+    def end(
+        self, context: Context, blocks: RowBlocks, scheduler: OutputScheduler, offsets: Mapping[str, int]
+    ) -> None:
+        """Write the outputs if they are due, carry, close the loop and write the final values."""
+        writer, program = self.writer, self.program
+        writer.lines += TIME_DELIVER
+        at = {
+            spec.name: writer.address(
+                self.first[spec.name],
+                writer.let(f"mul i64 %written, {self._stride('%output_steps', number)}"),
+            )
+            for number, spec in enumerate(program.outputs)
+        }
+        if self.type.lanes == 1:
+            for spec in program.outputs:
+                self._copy(at[spec.name], context.places[spec.name].base, spec)
+        else:
+            scheduler.begin(blocks, at)
+            scheduler.finish(blocks, {}, offsets)
+        writer.jump("time.again")
+        writer.begin("time.again")
+        for name, number in self.rollout.carried:
+            source = context.places[program.outputs[number].name].base
+            self._copy(context.places[name].base, source, program.outputs[number])
+        writer.lines += TIME_AGAIN
+        self._deliver_finals(context, blocks, offsets)
+
+    def _deliver_finals(self, context: Context, blocks: RowBlocks, offsets: Mapping[str, int]) -> None:
+        writer, lanes = self.writer, self.type.lanes
+        start = len(self.program.inputs) + len(self.program.outputs)
+        for number, ((name, _), spec) in enumerate(zip(self.rollout.carried, self.more_outputs), start):
+            target = self.first[spec.name]
+            if lanes == 1:
+                self._copy(target, context.places[name].base, spec)
+                continue
+            sources = [Source(offsets[name] + k * self.type.size) for k in range(spec.size)]
+            rows = blocks.pointers(number, target)
+            blocks.write(rows, chunks(spec.size, lanes), sources, "%scratch", None)
+        target = self.first[self.more_outputs[-1].name]
+        last = start + len(self.rollout.carried)
+        rows = [target] if lanes == 1 else blocks.pointers(last, target)
+        for lane, row in enumerate(rows):
+            writer.write("i64", writer.read("i64", "%scratch", self.refused + 8 * lane), row)
+
+    def _stride(self, table: Value, number: int) -> Value:
+        return self.writer.read("i64", table, 8 * number)
+
+    def _copy(self, target: Value, source: Value, spec: ArraySpec) -> None:
+        if not spec.size:
+            return
+        self.writer.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        size = spec.size * self.type.size
+        self.writer.line(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
+        )
+
+    def _integer(self, number: int) -> Value:
+        return str(number) if self.type.lanes == 1 else f"splat (i64 {number})"
+
+    def _store_refused(self, value: Value) -> None:
+        self.writer.write(self.integers, value, "%scratch", self.refused)

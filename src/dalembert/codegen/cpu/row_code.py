@@ -6,12 +6,15 @@ full blocks and again for the last block of a batch, whose missing rows repeat t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, final
 
 from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.memory import Layout
+from dalembert.codegen.target import Target
+from dalembert.tracing.program import ArraySpec, Program, Straight
 
 # Transposition between rows in the user's memory and lanes in registers.
 #
@@ -205,13 +208,11 @@ class RowBlocks:
 
     def pointers(self, array: int, base: Value) -> list[Value]:
         """Load the addresses of the rows of array number `array`, whose first row is at `base`."""
-        writer = self.writer
-        result = []
-        for lane in range(self.lanes):
-            place = writer.address(self.table, (array * self.lanes + lane) * 8)
-            distance = writer.let(f"load i64, ptr {place}, align 8")
-            result.append(writer.address(base, distance))
-        return result
+        writer, first = self.writer, array * self.lanes
+        return [
+            writer.address(base, writer.read("i64", self.table, (first + lane) * 8))
+            for lane in range(self.lanes)
+        ]
 
     def read(self, array: int, base: Value, size: int, scratch: Value, used: set[int] | None) -> None:
         """Transpose `size` elements of every row into lanes at `scratch`; `used` gives those that are
@@ -224,11 +225,10 @@ class RowBlocks:
         rows = self.pointers(array, base)
         if len(pieces) > INLINE_CHUNKS:
             full = size // self.lanes
-            counter = self._loop_begin()
-            column = self.writer.let(f"mul i64 {counter}, {self.lanes * self.item}")
-            target = self.writer.let(f"mul i64 {counter}, {self.lanes * self.writer.type.size}")
-            self._read_piece(rows, column, self.lanes, self.writer.address(scratch, target))
-            self._loop_end(counter, full)
+            with self.writer.loop(full, tail=False) as (counter, *_):
+                column = self.writer.let(f"mul i64 {counter}, {self.lanes * self.item}")
+                target = self.writer.let(f"mul i64 {counter}, {self.lanes * self.writer.type.size}")
+                self._read_piece(rows, column, self.lanes, self.writer.address(scratch, target))
             pieces = pieces[full:]
         for start, width in pieces:
             self._read_piece(
@@ -249,12 +249,15 @@ class RowBlocks:
         """Prefetch the rows of a block, unless they are large; harmless beyond the end of the array."""
         if size * self.item > LARGE_ROW:
             return
+        rows = self.pointers(array, base)
+        self._prefetch_lines([(row, at) for row in rows for at in range(0, size * self.item, CACHE_LINE)], 0)
+
+    def _prefetch_lines(self, places: Sequence[tuple[Value, int]], for_writing: int) -> None:
         writer = self.writer
         writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for row in self.pointers(array, base):
-            for line in range(0, size * self.item, CACHE_LINE):
-                place = writer.address(row, line)
-                writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+        for row, at in places:
+            place = writer.address(row, at)
+            writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 {for_writing}, i32 3, i32 1)")
 
     def _read_piece(self, rows: list[Value], start: int | Value, width: int, target: Value) -> None:
         writer = self.writer
@@ -294,29 +297,30 @@ class RowBlocks:
             for row in rows:
                 store_row(self.writer, value, row, start * self.item, width)
             return
+        for past_caches in self._both_ways(stream):
+            for row in rows:
+                self._store(value, row, start * self.item, past_caches=past_caches)
+
+    def _both_ways(self, stream: Value) -> Iterator[bool]:
+        """Yield while code is written for stores past the caches (True), and through them (False)."""
         past, through, after = (self.writer.label() for _ in range(3))
-        self.writer.line(f"br i1 {stream}, label %{past}, label %{through}")
+        self.writer.branch(stream, past, through)
         for label in (past, through):
             self.writer.begin(label)
-            for row in rows:
-                self._store(value, row, start * self.item, past_caches=label == past)
-            self.writer.line(f"br label %{after}")
+            yield label == past
+            self.writer.jump(after)
         self.writer.begin(after)
 
     def _prefetch(self, rows: list[Value], start: int, stream: Value | None) -> None:
-        writer = self.writer
-        writer.declared.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        after = writer.label()
-        if stream is not None:
-            label = writer.label()
-            writer.line(f"br i1 {stream}, label %{after}, label %{label}")
-            writer.begin(label)
-        for row in rows:
-            place = writer.address(row, start * self.item)
-            writer.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 1, i32 3, i32 1)")
-        if stream is not None:
-            writer.line(f"br label %{after}")
-            writer.begin(after)
+        places = [(row, start * self.item) for row in rows]
+        after = self.writer.label()
+        if stream is None:
+            self._prefetch_lines(places, 1)
+            return
+        self.writer.leave(stream, after)
+        self._prefetch_lines(places, 1)
+        self.writer.jump(after)
+        self.writer.begin(after)
 
     def _store(self, value: Value, row: Value, start: int | Value, *, past_caches: bool) -> None:
         """Store a whole vector; past the caches it must be aligned."""
@@ -335,20 +339,13 @@ class RowBlocks:
         stream: Value | None,
     ) -> None:
         """Write the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
-        writer = self.writer
+        writer, starts = self.writer, [start for start, _ in general]
         if stream is not None and general:
-            past, through, after = (writer.label() for _ in range(3))
-            writer.line(f"br i1 {stream}, label %{past}, label %{through}")
-            for label in (past, through):
-                writer.begin(label)
-                self._write_loop(
-                    rows, [start for start, _ in general], sources, scratch, past_caches=label == past
-                )
-                writer.line(f"br label %{after}")
-            writer.begin(after)
+            for past_caches in self._both_ways(stream):
+                self._write_loop(rows, starts, sources, scratch, past_caches=past_caches)
             return
         if len(general) > INLINE_CHUNKS:
-            self._write_loop(rows, [start for start, _ in general], sources, scratch, past_caches=False)
+            self._write_loop(rows, starts, sources, scratch, past_caches=False)
             return
         for start, width in general:
             vectors = [
@@ -379,36 +376,15 @@ class RowBlocks:
         name = f"@pieces{len(self.globals)}"
         numbers = ", ".join(f"i32 {entry}" for entry in entries)
         self.globals.append(f"{name} = private constant [{len(entries)} x i32] [{numbers}], align 64")
-        counter = self._loop_begin()
-        entry = writer.address(name, writer.let(f"mul i64 {counter}, {4 * (self.lanes + 1)}"))
-        offsets = []
-        for k in range(self.lanes + 1):
-            number = writer.let(f"load i32, ptr {writer.address(entry, 4 * k)}, align 4")
-            offsets.append(writer.let(f"zext i32 {number} to i64"))
-        vectors = [writer.load(scratch, offset, writer.type.align) for offset in offsets[1:]]
-        for row, vector in zip(rows, transpose(writer, vectors)):
-            self._store(vector, row, offsets[0], past_caches=past_caches)
-        self._loop_end(counter, len(starts))
-
-    def _loop_begin(self) -> Value:
-        """Open a loop and return its counter, whose name the block's label is derived from."""
-        writer = self.writer
-        before, label = writer.label(), writer.label()
-        writer.line(f"br label %{before}")
-        writer.begin(before)
-        writer.line(f"br label %{label}")
-        writer.begin(label)
-        counter = f"%{label}.i"
-        writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{label} ]")
-        return counter
-
-    def _loop_end(self, counter: Value, count: int) -> None:
-        writer = self.writer
-        label, after = counter[1:].split(".")[0], writer.label()
-        writer.line(f"{counter}.next = add i64 {counter}, 1")
-        more = writer.let(f"icmp ult i64 {counter}.next, {count}")
-        writer.line(f"br i1 {more}, label %{label}, label %{after}")
-        writer.begin(after)
+        with writer.loop(len(starts), tail=False) as (counter, *_):
+            entry = writer.address(name, writer.let(f"mul i64 {counter}, {4 * (self.lanes + 1)}"))
+            offsets = [
+                writer.let(f"zext i32 {writer.read('i32', entry, 4 * k, 4)} to i64")
+                for k in range(self.lanes + 1)
+            ]
+            vectors = [writer.load(scratch, offset, writer.type.align) for offset in offsets[1:]]
+            for row, vector in zip(rows, transpose(writer, vectors)):
+                self._store(vector, row, offsets[0], past_caches=past_caches)
 
 
 ROW_DISTANCES: Final = """
@@ -441,3 +417,132 @@ exit:
 }
 """
 """The distances of rows 0 … LANES - 1, none beyond `last`, for each of `arrays` strides."""
+
+
+# Output scheduling: when and how the outputs of a block of rows are written to the user's memory.
+#
+# Outputs of a program that is one straight statement are *direct*: their lanes need no array of their own but
+# are read from where the arithmetic left them, duplicates and constants once each. A piece of a row is one
+# vector.
+#
+#     small rows    all pieces are written after the arithmetic
+#     large rows    pieces of one constant (structural zeros) are stored, and the memory of the others is
+#                   prefetched, interleaved with the arithmetic
+#     streamed      large rows of whole cache lines in a batch that no cache can hold: non-temporal stores,
+#                   which save reading the memory first
+
+MAX_INTERLEAVED_PIECES: Final = 10_000
+"""Pieces of an output row, at most, that get code interleaved with the arithmetic; all pieces of a longer row
+are written by a loop at the end, so that the code does not grow with the row."""
+
+Task = Callable[[], None]
+
+
+@final
+class OutputScheduler:
+    """The scheduler of the outputs of one kernel; a kernel of one lane stores where it computes instead.
+
+    `direct`: names of the outputs without an array of their own. `streamed_bytes`: bytes of a row that may be
+    written by non-temporal stores. `at_once`: every block is written as soon as it is computed.
+    `interleaved`: work to spread over the arithmetic.
+    """
+
+    def __init__(
+        self, program: Program, writer: Writer, target: Target, layout: Layout, *, at_once: bool = True
+    ) -> None:
+        self.program = program
+        self.writer = writer
+        self.type = writer.type
+        single = program.statements[0] if len(program.statements) == 1 else None
+        self.stores = single.stores if isinstance(single, Straight) else ()
+        direct = at_once and isinstance(single, Straight) and self.type.lanes > 1
+        self.direct = frozenset(spec.name for spec in program.outputs if direct)
+        whole_lines = direct and self.type.size == 64 and target.level == "avx512"
+        self.streamed = frozenset(
+            spec.name
+            for spec in program.outputs
+            if whole_lines and self._is_large(spec) and spec.size % self.type.lanes == 0
+        )
+        self.streamed_bytes = sum(
+            spec.size * self.type.bits // 8 for spec in program.outputs if spec.name in self.streamed
+        )
+        self.hint = layout.reserve(8 if self.streamed else 0)
+        numbers = {store.value.data for store in self.stores if store.value.op == "constant"} | {0.0}
+        self.constants = {number: layout.reserve(self.type.size) for number in sorted(numbers) if direct}
+        self.stream: Value | None = None
+        self.rows: dict[str, list[Value]] = {}
+        self.pieces: dict[str, list[tuple[int, int]]] = {}
+        self.interleaved: list[Task] = []
+        self.late: list[Task] = []
+
+    def _is_large(self, spec: ArraySpec) -> bool:
+        return spec.size * self.type.bits // 8 >= LARGE_ROW
+
+    def prepare(self, pointer: Mapping[str, Value], stride: Mapping[str, Value]) -> None:
+        """Store constants in lanes before all blocks; stream if the caller asks for it and rows are
+        aligned."""
+        writer = self.writer
+        for number, offset in self.constants.items():
+            writer.store(writer.constant(number), "%scratch", offset, self.type.align)
+        if not self.streamed:
+            return
+        together = "0"
+        for name in sorted(self.streamed):
+            number = writer.let(f"ptrtoint ptr {pointer[name]} to i64")
+            together = writer.let(f"or i64 {together}, {writer.let(f'or i64 {number}, {stride[name]}')}")
+        aligned = writer.let(f"icmp eq i64 {writer.let(f'and i64 {together}, 63')}, 0")
+        hint = writer.read("i64", "%scratch", self.hint)
+        self.stream = writer.let(f"and i1 {aligned}, {writer.let(f'icmp ne i64 {hint}, 0')}")
+
+    def begin(self, blocks: RowBlocks, first: Mapping[str, Value]) -> None:
+        """Find, at the start of a block, the rows and the work that can be interleaved with the arithmetic.
+
+        Constant pieces of small rows are stored after the arithmetic: a store that waits for memory stalls
+        all stores behind it.
+        """
+        program = self.program
+        if self.type.lanes == 1:
+            return
+        known = {
+            (store.array, store.position): store.value.data if store.value.op == "constant" else None
+            for store in self.stores
+        }
+        for number, spec in enumerate(program.outputs, len(program.inputs)):
+            rows = blocks.pointers(number, first[spec.name]) if spec.size else []
+            self.rows[spec.name] = rows
+            if spec.name not in self.direct or spec.size > MAX_INTERLEAVED_PIECES * self.type.lanes:
+                self.pieces[spec.name] = chunks(spec.size, self.type.lanes)
+                continue
+            constants = [known.get((spec.name, k), 0.0) for k in range(spec.size)]
+            tasks, self.pieces[spec.name] = blocks.interleaved_work(rows, constants, self._condition(spec))
+            (self.interleaved if self._is_large(spec) else self.late).extend(tasks)
+
+    def finish(
+        self, blocks: RowBlocks, found: Mapping[tuple[str, int], Source], offsets: Mapping[str, int]
+    ) -> None:
+        """Write all other pieces at the end of a block; `found` gives the sources of direct outputs."""
+        for task in self.late:
+            task()
+        for spec in self.program.outputs:
+            if spec.name in self.direct:
+                sources = [self._source(found.get((spec.name, k))) for k in range(spec.size)]
+            else:
+                sources = [Source(offsets[spec.name] + k * self.type.size) for k in range(spec.size)]
+            blocks.write(
+                self.rows[spec.name], self.pieces[spec.name], sources, "%scratch", self._condition(spec)
+            )
+
+    def fence(self) -> None:
+        """Write a store fence after all blocks, since nothing else orders non-temporal stores."""
+        if self.streamed:
+            self.writer.declared.add("declare void @llvm.x86.sse.sfence()")
+            self.writer.line("call void @llvm.x86.sse.sfence()")
+
+    def _condition(self, spec: ArraySpec) -> Value | None:
+        return self.stream if spec.name in self.streamed else None
+
+    def _source(self, found: Source | None) -> Source:
+        number = 0.0 if found is None else found.constant
+        if found is not None and number is None:
+            return found
+        return Source(self.constants[number or 0.0], number)

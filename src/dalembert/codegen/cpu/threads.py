@@ -47,6 +47,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.codegen.ir import RecordWriter, Writer, function_text
 from dalembert.codegen.machine_code import load_helper
 from dalembert.codegen.target import target_for
 from dalembert.errors import ArgumentError
@@ -105,228 +106,144 @@ _PAUSES: Final = {
 
 def batch_text(triple: str) -> str:
     """Return `dalembert_lead` and `dalembert_help` as LLVM text."""
-    machine = "aarch64" if triple.startswith(("aarch64", "arm64")) else "x86_64"
-    declared, pause = _PAUSES[machine]
-    replacements = {
-        **{f"W_{field}": str(8 * k) for k, field in enumerate(FIELDS)},
-        "AT_ARRAYS": str(8 * ARRAYS),
-        "CLOSED": str(CLOSED),
-        "SPINS": str(LEADER_SPINS),
-        "REST": str(REST),
-        "PATIENCE": str(HELPER_SPINS),
-        "DECLARED": declared,
-        "PAUSE": pause,
-        "READ_CLOCK": _WINDOWS_CLOCK if sys.platform == "win32" else _POSIX_CLOCK,
-        "TRIPLE": triple,
-    }
-    text = _BATCH
-    for name in sorted(replacements, key=len, reverse=True):
-        text = text.replace(name, replacements[name])
-    return text
+    declared, pause = _PAUSES["aarch64" if triple.startswith(("aarch64", "arm64")) else "x86_64"]
+    functions = (_read_clock_text(), _run_piece_text(), _lead_text(pause), _help_text(pause))
+    return "\n".join([f'target triple = "{triple}"', declared, *functions])
 
 
-_POSIX_CLOCK: Final = """%unused = call i32 %f(i32 %id, ptr %time)
-  %seconds = load i64, ptr %time, align 8
-  %nanoseconds.at = getelementptr i8, ptr %time, i64 8
-  %nanoseconds = load i64, ptr %nanoseconds.at, align 8
-  %whole = mul i64 %seconds, 1000000000
-  %ticks = add i64 %whole, %nanoseconds"""
-"""clock_gettime"""
+def _function(writer: Writer, result: str, name: str, *, exported: bool = False) -> str:
+    parameters = "ptr %batch, ptr %scratch"
+    return function_text(result, name, parameters, writer.lines, "nounwind", exported=exported)
 
-_WINDOWS_CLOCK: Final = """%unused = call i32 %f(ptr %time)
-  %ticks = load i64, ptr %time, align 8"""
-"""QueryPerformanceCounter"""
 
-_BATCH: Final = """
-target triple = "TRIPLE"
-DECLARED
+def _read_clock_text() -> str:
+    """Write the time of `clock_gettime` in nanoseconds, or of Windows' `QueryPerformanceCounter`."""
+    w = RecordWriter(FIELDS, "%batch")
+    time_at, now = w.let("alloca [2 x i64], align 8"), w.word("now", "ptr")
+    if sys.platform == "win32":
+        w.let(f"call i32 {now}(ptr {time_at})")
+        ticks = w.read("i64", time_at)
+    else:
+        clock = w.let(f"trunc i64 {w.word('clock')} to i32")
+        w.let(f"call i32 {now}(i32 {clock}, ptr {time_at})")
+        seconds = w.let(f"mul i64 {w.read('i64', time_at)}, 1000000000")
+        ticks = w.let(f"add i64 {seconds}, {w.read('i64', time_at, 8)}")
+    w.line(f"ret i64 {ticks}")
+    return _function(w, "i64", "read_clock")
 
-define internal i64 @word(ptr %batch, i64 %offset) nounwind {
-  %at = getelementptr i8, ptr %batch, i64 %offset
-  %value = load i64, ptr %at, align 8
-  ret i64 %value
-}
 
-define internal i64 @read_clock(ptr %batch) nounwind {
-  %time = alloca [2 x i64], align 8
-  %address = call i64 @word(ptr %batch, i64 W_now)
-  %f = inttoptr i64 %address to ptr
-  %clock = call i64 @word(ptr %batch, i64 W_clock)
-  %id = trunc i64 %clock to i32
-  READ_CLOCK
-  ret i64 %ticks
-}
+def _run_piece_text() -> str:
+    w = RecordWriter(FIELDS, "%batch")
+    number = w.let(f"atomicrmw add ptr {w.at('next')}, i64 1 monotonic")
+    w.require(w.let(f"icmp slt i64 {number}, {w.word('pieces')}"), "none")
+    piece_rows = w.word("piece_rows")
+    start = w.let(f"mul i64 {number}, {piece_rows}")
+    left = w.let(f"sub i64 {w.word('rows')}, {start}")
+    last = w.let(f"icmp slt i64 {left}, {piece_rows}")
+    count = w.let(f"select i1 {last}, i64 {left}, i64 {piece_rows}")
+    arrays = w.word("arrays")
+    bases, size = w.address("%batch", 8 * ARRAYS), w.let(f"shl i64 {arrays}, 3")
+    strides = w.address(bases, size)
+    shifted = w.address("%scratch", w.word("shifted"))
+    with w.for_each(arrays) as k:
+        at = w.let(f"shl i64 {k}, 3")
+        distance = w.let(f"mul i64 {start}, {w.read('i64', strides, at)}")
+        w.write("i64", w.let(f"add i64 {w.read('i64', bases, at)}, {distance}"), shifted, at)
+    streamed = w.word("streamed")
+    with w.when(w.let(f"icmp sge i64 {streamed}, 0")):
+        w.write("i64", streamed, "%scratch")
+    kernel, tables, outputs = w.word("kernel", "ptr"), w.word("tables", "ptr"), w.word("inputs")
+    outputs = w.let(f"shl i64 {outputs}, 3")
+    given = f"ptr {shifted}, ptr {strides}, ptr {w.address(shifted, outputs)}, "
+    given += f"ptr {w.address(strides, outputs)}, i64 {count}, ptr {tables}, ptr %scratch"
+    w.branch(w.let(f"icmp eq i64 {w.word('is_rollout')}, 0"), "one", "many")
+    w.begin("one")
+    found_one = w.let(f"call i64 {kernel}({given})")
+    w.jump("called")
+    w.begin("many")
+    steps = ", ".join(f"i64 {w.word(field)}" for field in ("steps", "first", "every"))
+    step_strides = w.address(strides, size)
+    found_many = w.let(
+        f"call i64 {kernel}({given}, {steps}, ptr {step_strides}, ptr {w.address(step_strides, outputs)})"
+    )
+    w.jump("called")
+    w.begin("called")
+    found = w.let(f"phi i64 [ {found_one}, %one ], [ {found_many}, %many ]")
+    with w.when(w.let(f"icmp sge i64 {found}, 0")):
+        w.let(f"atomicrmw min ptr {w.at('refused')}, i64 {w.let(f'add i64 {found}, {start}')} monotonic")
+    w.line("ret i1 true")
+    w.begin("none")
+    w.line("ret i1 false")
+    return _function(w, "i1", "run_piece")
 
-define internal i1 @run_piece(ptr %batch, ptr %scratch) nounwind {
-entry:
-  %next.at = getelementptr i8, ptr %batch, i64 W_next
-  %number = atomicrmw add ptr %next.at, i64 1 monotonic
-  %pieces = call i64 @word(ptr %batch, i64 W_pieces)
-  %some = icmp slt i64 %number, %pieces
-  br i1 %some, label %shift, label %none
-none:
-  ret i1 false
 
-shift:
-  %piece.rows = call i64 @word(ptr %batch, i64 W_piece_rows)
-  %rows = call i64 @word(ptr %batch, i64 W_rows)
-  %start = mul i64 %number, %piece.rows
-  %left = sub i64 %rows, %start
-  %last = icmp slt i64 %left, %piece.rows
-  %count = select i1 %last, i64 %left, i64 %piece.rows
-  %arrays = call i64 @word(ptr %batch, i64 W_arrays)
-  %bases = getelementptr i8, ptr %batch, i64 AT_ARRAYS
-  %strides = getelementptr i64, ptr %bases, i64 %arrays
-  %step.strides = getelementptr i64, ptr %strides, i64 %arrays
-  %shifted.offset = call i64 @word(ptr %batch, i64 W_shifted)
-  %shifted = getelementptr i8, ptr %scratch, i64 %shifted.offset
-  br label %array.test
-array.test:
-  %k = phi i64 [ 0, %shift ], [ %k.next, %array ]
-  %more.arrays = icmp ult i64 %k, %arrays
-  br i1 %more.arrays, label %array, label %stream
-array:
-  %base.at = getelementptr i64, ptr %bases, i64 %k
-  %base = load i64, ptr %base.at, align 8
-  %stride.at = getelementptr i64, ptr %strides, i64 %k
-  %stride = load i64, ptr %stride.at, align 8
-  %distance = mul i64 %start, %stride
-  %moved = add i64 %base, %distance
-  %moved.at = getelementptr i64, ptr %shifted, i64 %k
-  store i64 %moved, ptr %moved.at, align 8
-  %k.next = add i64 %k, 1
-  br label %array.test
+_RUN_PIECE: Final = "call i1 @run_piece(ptr %batch, ptr %scratch)"
+_READ_CLOCK: Final = "call i64 @read_clock(ptr %batch, ptr %scratch)"
 
-stream:
-  %streamed = call i64 @word(ptr %batch, i64 W_streamed)
-  %has.word = icmp sge i64 %streamed, 0
-  br i1 %has.word, label %tell, label %call
-tell:
-  store i64 %streamed, ptr %scratch, align 8
-  br label %call
 
-call:
-  %kernel.address = call i64 @word(ptr %batch, i64 W_kernel)
-  %kernel = inttoptr i64 %kernel.address to ptr
-  %tables.address = call i64 @word(ptr %batch, i64 W_tables)
-  %tables = inttoptr i64 %tables.address to ptr
-  %inputs = call i64 @word(ptr %batch, i64 W_inputs)
-  %outputs = getelementptr i64, ptr %shifted, i64 %inputs
-  %output.strides = getelementptr i64, ptr %strides, i64 %inputs
-  %is.rollout.word = call i64 @word(ptr %batch, i64 W_is_rollout)
-  %is.rollout = icmp ne i64 %is.rollout.word, 0
-  br i1 %is.rollout, label %many.steps, label %one.step
-one.step:
-  %found.one = call i64 %kernel(
-      ptr %shifted, ptr %strides, ptr %outputs, ptr %output.strides, i64 %count, ptr %tables, ptr %scratch)
-  br label %called
-many.steps:
-  %steps = call i64 @word(ptr %batch, i64 W_steps)
-  %first = call i64 @word(ptr %batch, i64 W_first)
-  %every = call i64 @word(ptr %batch, i64 W_every)
-  %output.steps = getelementptr i64, ptr %step.strides, i64 %inputs
-  %found.many = call i64 %kernel(
-      ptr %shifted, ptr %strides, ptr %outputs, ptr %output.strides, i64 %count, ptr %tables, ptr %scratch,
-      i64 %steps, i64 %first, i64 %every, ptr %step.strides, ptr %output.steps)
-  br label %called
-called:
-  %found = phi i64 [ %found.one, %one.step ], [ %found.many, %many.steps ]
-  %refuses = icmp sge i64 %found, 0
-  br i1 %refuses, label %refuse, label %done
-refuse:
-  %row = add i64 %found, %start
-  %refused.at = getelementptr i8, ptr %batch, i64 W_refused
-  %unused = atomicrmw min ptr %refused.at, i64 %row monotonic
-  br label %done
-done:
-  ret i1 true
-}
+def _lead_text(pause: str) -> str:
+    w = RecordWriter(FIELDS, "%batch")
+    gate, ticks, sleep = w.at("gate"), w.word("ticks"), w.word("sleep", "ptr")
+    begun = w.let(_READ_CLOCK)
+    w.line(f"store atomic i64 0, ptr {gate} release, align 8")
+    w.jump("work")
+    w.begin("work")
+    w.require(w.let(_RUN_PIECE), "close")
+    passed = w.let(f"sub i64 {w.let(_READ_CLOCK)}, {begun}")
+    w.branch(w.let(f"icmp sge i64 {passed}, {ticks}"), "close", "work")
+    w.begin("close")
+    w.let(f"atomicrmw or ptr {gate}, i64 {CLOSED} acq_rel")
+    w.jump("wait")
+    w.begin("wait")
+    w.line("%spin = phi i64 [ 0, %close ], [ %spin.next, %pause ], [ %spin, %rest ]")
+    inside = w.let(f"load atomic i64, ptr {gate} acquire, align 8")
+    w.leave(w.let(f"icmp eq i64 {inside}, {CLOSED}"), "end")
+    w.branch(w.let(f"icmp ult i64 %spin, {LEADER_SPINS}"), "pause", "rest")
+    w.begin("pause")
+    w.line(pause)
+    w.line("%spin.next = add i64 %spin, 1")
+    w.jump("wait")
+    w.begin("rest")
+    w.let(f"call i32 {sleep}(i32 {REST})")
+    w.jump("wait")
+    w.begin("end")
+    taken = w.let(f"load atomic i64, ptr {w.at('next')} monotonic, align 8")
+    left = w.let(f"icmp slt i64 {taken}, {w.word('pieces')}")
+    w.line(f"ret i64 {w.let(f'zext i1 {left} to i64')}")
+    return _function(w, "i64", "dalembert_lead", exported=True)
 
-define i64 @dalembert_lead(ptr %batch, ptr %scratch) nounwind {
-entry:
-  %gate.at = getelementptr i8, ptr %batch, i64 W_gate
-  %ticks = call i64 @word(ptr %batch, i64 W_ticks)
-  %sleep.address = call i64 @word(ptr %batch, i64 W_sleep)
-  %sleep = inttoptr i64 %sleep.address to ptr
-  %begun = call i64 @read_clock(ptr %batch)
-  store atomic i64 0, ptr %gate.at release, align 8
-  br label %work
-work:
-  %some = call i1 @run_piece(ptr %batch, ptr %scratch)
-  br i1 %some, label %look, label %close
-look:
-  %now = call i64 @read_clock(ptr %batch)
-  %passed = sub i64 %now, %begun
-  %late = icmp sge i64 %passed, %ticks
-  br i1 %late, label %close, label %work
-close:
-  %before = atomicrmw or ptr %gate.at, i64 CLOSED acq_rel
-  br label %wait
-wait:
-  %spin = phi i64 [ 0, %close ], [ %spin.next, %pause ], [ %spin, %rest ]
-  %gate = load atomic i64, ptr %gate.at acquire, align 8
-  %alone = icmp eq i64 %gate, CLOSED
-  br i1 %alone, label %end, label %busy
-busy:
-  %short = icmp ult i64 %spin, SPINS
-  br i1 %short, label %pause, label %rest
-pause:
-  PAUSE
-  %spin.next = add i64 %spin, 1
-  br label %wait
-rest:
-  %unused = call i32 %sleep(i32 REST)
-  br label %wait
-end:
-  %next.at = getelementptr i8, ptr %batch, i64 W_next
-  %next = load atomic i64, ptr %next.at monotonic, align 8
-  %pieces = call i64 @word(ptr %batch, i64 W_pieces)
-  %left = icmp slt i64 %next, %pieces
-  %result = zext i1 %left to i64
-  ret i64 %result
-}
 
-define void @dalembert_help(ptr %batch, ptr %scratch) nounwind {
-entry:
-  %gate.at = getelementptr i8, ptr %batch, i64 W_gate
-  %next.at = getelementptr i8, ptr %batch, i64 W_next
-  %pieces = call i64 @word(ptr %batch, i64 W_pieces)
-  br label %knock
-knock:
-  %look = phi i64 [ 0, %entry ], [ %look.next, %again ], [ %look, %open ]
-  %gate = load atomic i64, ptr %gate.at monotonic, align 8
-  %shut = icmp uge i64 %gate, CLOSED
-  br i1 %shut, label %stay, label %open
-stay:
-  %next = load atomic i64, ptr %next.at monotonic, align 8
-  %some.left = icmp slt i64 %next, %pieces
-  %patient = icmp ult i64 %look, PATIENCE
-  %again.yes = and i1 %some.left, %patient
-  br i1 %again.yes, label %again, label %leave
-again:
-  PAUSE
-  %look.next = add i64 %look, 1
-  br label %knock
-open:
-  %more = add i64 %gate, 1
-  %pair = cmpxchg ptr %gate.at, i64 %gate, i64 %more acquire monotonic
-  %entered = extractvalue { i64, i1 } %pair, 1
-  br i1 %entered, label %test, label %knock
-
-test:
-  %state = load atomic i64, ptr %gate.at monotonic, align 8
-  %ended = icmp uge i64 %state, CLOSED
-  br i1 %ended, label %exit, label %work
-work:
-  %some = call i1 @run_piece(ptr %batch, ptr %scratch)
-  br i1 %some, label %test, label %exit
-exit:
-  %unused = atomicrmw sub ptr %gate.at, i64 1 release
-  ret void
-leave:
-  ret void
-}
-"""
+def _help_text(pause: str) -> str:
+    w = RecordWriter(FIELDS, "%batch")
+    gate, following, pieces = w.at("gate"), w.at("next"), w.word("pieces")
+    w.jump("knock")
+    w.begin("knock")
+    w.line("%look = phi i64 [ 0, %entry ], [ %look.next, %again ], [ %look, %open ]")
+    seen = w.let(f"load atomic i64, ptr {gate} monotonic, align 8")
+    w.branch(w.let(f"icmp uge i64 {seen}, {CLOSED}"), "shut", "open")
+    w.begin("shut")
+    taken = w.let(f"load atomic i64, ptr {following} monotonic, align 8")
+    some_left = w.let(f"icmp slt i64 {taken}, {pieces}")
+    patient = w.let(f"icmp ult i64 %look, {HELPER_SPINS}")
+    w.branch(w.let(f"and i1 {some_left}, {patient}"), "again", "leave")
+    w.begin("again")
+    w.line(pause)
+    w.line("%look.next = add i64 %look, 1")
+    w.jump("knock")
+    w.begin("open")
+    more = w.let(f"add i64 {seen}, 1")
+    pair = w.let(f"cmpxchg ptr {gate}, i64 {seen}, i64 {more} acquire monotonic")
+    w.branch(w.let(f"extractvalue {{ i64, i1 }} {pair}, 1"), "test", "knock")
+    w.begin("test")
+    state = w.let(f"load atomic i64, ptr {gate} monotonic, align 8")
+    w.leave(w.let(f"icmp uge i64 {state}, {CLOSED}"), "exit")
+    w.branch(w.let(_RUN_PIECE), "test", "exit")
+    w.begin("exit")
+    w.let(f"atomicrmw sub ptr {gate}, i64 1 release")
+    w.jump("leave")
+    w.begin("leave")
+    w.line("ret void")
+    return _function(w, "void", "dalembert_help", exported=True)
 
 
 ENVIRONMENT: Final = "DALEMBERT_NUM_THREADS"

@@ -18,6 +18,7 @@ from typing import Final, final
 
 from dalembert.codegen.gpu.gpu_function import PHASE_PARAMETERS
 from dalembert.codegen.gpu.launch import TRIPLE, GpuSource, dispatch_phase, stage_by_stage
+from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP
 from dalembert.codegen.target import KERNEL_NAME, target_for
 
 # Branch-free quotients and square roots in float32.
@@ -332,31 +333,15 @@ class _Walk:
         self.lines += [
             "%any.step = icmp sgt i64 %steps, 0",
             "br i1 %any.step, label %time.step, label %time.over",
-            "time.step:",
-            "%now = phi i64 [ 0, %time.enter ], [ %now.next, %time.again ]",
-            "%wait = phi i64 [ %first_kept, %time.enter ], [ %wait.next, %time.again ]",
-            "%written = phi i64 [ 0, %time.enter ], [ %written.next, %time.again ]",
+            *(line.replace("FIRST", "%first_kept") for line in TIME_STEP),
         ]
         self.label = "time.step"
         run("stream", now="%now")
         run("compute", now="%now")
-        self.lines += [
-            "%wait.less = sub i64 %wait, 1",
-            "%due = icmp eq i64 %wait.less, 0",
-            "br i1 %due, label %time.deliver, label %time.again",
-            "time.deliver:",
-        ]
+        self.lines += TIME_DELIVER
         self.label = "time.deliver"
         run("store", written="%written")
         self._begin("time.again")
-        self.lines += [
-            "%wait.next = select i1 %due, i64 %every, i64 %wait.less",
-            "%written.more = zext i1 %due to i64",
-            "%written.next = add i64 %written, %written.more",
-            "%now.next = add i64 %now, 1",
-            "%again = icmp slt i64 %now.next, %steps",
-            "br i1 %again, label %time.step, label %time.over",
-            "time.over:",
-        ]
+        self.lines += TIME_AGAIN
         self.label = "time.over"
         run("finish")

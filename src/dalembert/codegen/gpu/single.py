@@ -17,10 +17,8 @@ from collections.abc import Callable
 from typing import Final
 
 from dalembert.codegen import elementary
-from dalembert.codegen.elementary import function_text, in_quadrant, steps_from
-from dalembert.codegen.ir import LaneType, Value, Writer
-
-__all__ = ["call", "definition", "needs_double"]
+from dalembert.codegen.elementary import in_quadrant, steps_from
+from dalembert.codegen.ir import LaneType, Value, Writer, function_text
 
 MAX_CODY_WAITE_ARGUMENT: Final = 1e5
 """[rad] The largest argument of Cody and Waite's reduction: above, the three parts of pi/2 have too few

@@ -350,15 +350,12 @@ class Team:
             for node in sorted(self.conditions.get((worker, stage), ())):
                 values[node] = writer.compare("une", row.load(writer, self.column[node]), zero)
             emit_instructions(
-                writer,
+                context,
                 own,
                 Plan(steps, 0, {}),
                 fetch=fetch,
                 store_result=store_result,
                 spills=_Slots(self.slots, worker, self.workers),
-                proceed=context.proceed,
-                look_up=context.look_up,
-                call=context.call,
                 values=values,
             )
 

@@ -322,15 +322,11 @@ class Compute:
             return context.places[array].load(writer, position)
 
         emit_instructions(
-            writer,
+            context,
             instructions,
             Plan(steps, 0, {}),
             fetch=fetch,
             store_result=store_result,
-            spills=context.spills,
-            proceed=context.proceed,
-            look_up=context.look_up,
-            call=context.call,
         )
         for position in range(piece.start, piece.stop):
             number = work.constants.get((piece.array, position))
