@@ -1,7 +1,8 @@
 """A stand-in for libcuda: memory of the host as a GPU's, kernels run as a grid of threads on the CPU.
 
 Every call is recorded. Kernels are the very text that becomes PTX, compiled for this machine
-(`codegen.gpu.host`), found again by a number that is written into what stands for their machine code.
+(`tests.codegen.gpu.host_kernel`), found again by a number that is written into what stands for their machine
+code.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tests.codegen.gpu.host_kernel import HostKernel
 
 from dalembert.call.cuda.device import FUNCTIONS
-from dalembert.codegen.gpu import HostKernel
 
 CAPTURE_UNSUPPORTED = 900
 

@@ -414,13 +414,13 @@ def emit_loop(context: Context, program: Program, loop: Loop) -> None:
             kind = _entry(context, loop.kinds, index)
             cases = " ".join(f"i64 {number}, label %{label}" for number, label in enumerate(labels[1:], 1))
             writer.line(f"switch i64 {kind}, label %{labels[0]} [ {cases} ]")
-        for number, (label, stores) in enumerate(zip(labels, loop.cases)):
+        for number, label in enumerate(labels):
             if number:
                 writer.jump(tail)
             writer.begin(label)
             context.entering(loop, number)
             leave(context, loop.skips[number] if loop.skips else None, index, tail)
-            emit_case(context, program, loop, number, stores, index)
+            emit_case(context, program, loop, number, index)
 
 
 def leave(context: Context, flag: Address | None, index: Value, target: str) -> None:
@@ -441,16 +441,9 @@ def _entry(context: Context, table: str, index: Value) -> Value:
     return writer.let(f"sext i32 {entry} to i64")
 
 
-def emit_case(
-    context: Context,
-    program: Program,
-    loop: Loop,
-    number: int,
-    stores: tuple[IndexedStore, ...],
-    index: Value,
-) -> None:
+def emit_case(context: Context, program: Program, loop: Loop, number: int, index: Value) -> None:
     """Write the stores of one case."""
-    writer = context.writer
+    writer, stores = context.writer, loop.cases[number]
     instructions = context.schedule([store.value for store in stores])
     hazards = loop_hazards(program, loop, number)
     loads = [node for node in range(len(instructions.ops)) if instructions.ops[node] == "load"]

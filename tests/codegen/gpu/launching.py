@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.codegen.gpu.host_kernel import HostKernel
 
 from dalembert.codegen import Rollout
-from dalembert.codegen.gpu import ARCHITECTURES, HostKernel, Layout, emit_gpu
+from dalembert.codegen.gpu import ARCHITECTURES, Layout, emit_gpu
 from dalembert.tracing.program import Program
 
 SM90 = ARCHITECTURES["sm_90"]

@@ -6,6 +6,7 @@ import re
 import sys
 
 import pytest
+from tests.codegen.gpu.assembler import find_ptxas, ptxas
 from tests.codegen.gpu.launching import LAYOUTS, source_of
 from tests.codegen.gpu.test_host_run import several_large
 from tests.codegen.sample_programs import chain_loops, random_straight, wide_output
@@ -17,12 +18,10 @@ from dalembert.codegen.gpu import (
     GpuInfo,
     Layout,
     emit_gpu,
-    find_ptxas,
     from_capability,
     ptx_of,
-    ptxas,
 )
-from dalembert.codegen.gpu.entry_points import gpu_module
+from dalembert.codegen.gpu.gpu_module import gpu_module
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 from dalembert.tracing.program import Straight
 

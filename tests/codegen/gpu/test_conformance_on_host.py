@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.codegen.gpu.host_kernel import HostKernel
 from tests.codegen.gpu.launching import SM90
 from tests.codegen.sample_programs import bits
 from tests.conformance import models
@@ -9,7 +10,7 @@ from tests.conformance.backends import arrays_of, draw_states
 from tests.conformance.enrolment import ENROLLED, Enrolled
 
 from dalembert.codegen import compile_program, host_level
-from dalembert.codegen.gpu import HostKernel, emit_gpu
+from dalembert.codegen.gpu import emit_gpu
 from dalembert.codegen.target import LEVELS
 from dalembert.compiler.lowering import lower
 

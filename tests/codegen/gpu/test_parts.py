@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from tests.codegen.gpu.host_kernel import HostKernel
 from tests.codegen.gpu.launching import SM90, roll_on_host, run_on_host, source_of
 from tests.codegen.gpu.test_assemble import assembler  # noqa: F401  (a fixture)
 from tests.codegen.gpu.test_host_run import several_large
@@ -25,7 +26,7 @@ from tests.conformance.backends import arrays_of, draw_states
 from tests.conformance.enrolment import ENROLLED
 
 from dalembert.codegen import compile_program, host_level
-from dalembert.codegen.gpu import ARCHITECTURES, HostKernel, Layout, emit_gpu, ptx_of
+from dalembert.codegen.gpu import ARCHITECTURES, Layout, emit_gpu, ptx_of
 from dalembert.codegen.gpu.launch import BARRIER
 from dalembert.codegen.gpu.stages import divide
 from dalembert.codegen.schedule import schedule

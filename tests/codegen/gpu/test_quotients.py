@@ -12,7 +12,7 @@ import pytest
 from tests.codegen.gpu.launching import SM90, source_of
 
 from dalembert.codegen.gpu import Layout, ptx_of
-from dalembert.codegen.gpu.entry_points import without_branches
+from dalembert.codegen.gpu.gpu_module import without_branches
 from dalembert.codegen.target import target_for, target_machine
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from tests.codegen.gpu import host_kernel as host
+from tests.codegen.gpu.host_kernel import host_module
 from tests.codegen.gpu.launching import LAYOUTS, run_on_host, source_of
 from tests.codegen.sample_programs import bits, chain_loops, run
 from tests.codegen.test_iteration import program_of, samples
@@ -9,10 +11,8 @@ from tests.tracing.test_iteration import newton
 
 from dalembert import scalar
 from dalembert.codegen import compile_program, host_level
-from dalembert.codegen.gpu import assemble as host
-from dalembert.codegen.gpu.entry_points import host_module
+from dalembert.codegen.gpu.shared_memory import FIRST_CELL, STORE_MARK, SpillSlots
 from dalembert.codegen.gpu.thread_code import without_exit_tests
-from dalembert.codegen.gpu.work_partition import FIRST_CELL, STORE_MARK, SpillSlots
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.target import LEVELS
 from dalembert.tracing.expression import live

@@ -1,8 +1,8 @@
 """Code generation for NVIDIA GPUs: PTX through LLVM, from the same schedule as for the CPU."""
 
-from dalembert.codegen.gpu.assemble import Assembled, HostKernel, find_ptxas, ptx_of, ptxas
 from dalembert.codegen.gpu.choice import choices, default_layout
 from dalembert.codegen.gpu.gpu_function import emit_gpu
+from dalembert.codegen.gpu.gpu_module import ptx_of
 from dalembert.codegen.gpu.launch import (
     ARCHITECTURES,
     Architecture,
@@ -15,16 +15,12 @@ from dalembert.codegen.gpu.launch import (
 __all__ = [
     "ARCHITECTURES",
     "Architecture",
-    "Assembled",
     "GpuInfo",
     "GpuSource",
-    "HostKernel",
     "Layout",
     "choices",
     "default_layout",
     "emit_gpu",
-    "find_ptxas",
     "from_capability",
     "ptx_of",
-    "ptxas",
 ]

@@ -360,14 +360,10 @@ class _Kernel:
 
     def _store_own(self, writer: Writer, base: str, value: str) -> None:
         """Store a 64-bit integer for the thread's own row."""
-        inside, outside = writer.label(), writer.label()
-        writer.line(f"br i1 {writer.let('icmp ult i32 %thread, %count')}, label %{inside}, label %{outside}")
-        writer.begin(inside)
-        row = writer.let(f"add i64 %first, {writer.let('zext i32 %thread to i64')}")
-        place = writer.address(base, writer.let(f"mul i64 {row}, {base}.stride"))
-        writer.line(f"store i64 {value}, ptr {place}, align 8")
-        writer.line(f"br label %{outside}")
-        writer.begin(outside)
+        with writer.when(writer.let("icmp ult i32 %thread, %count")):
+            row = writer.let(f"add i64 %first, {writer.let('zext i32 %thread to i64')}")
+            place = writer.address(base, writer.let(f"mul i64 {row}, {base}.stride"))
+            writer.write("i64", value, place)
 
     def _definitions(self, functions: set[str]) -> str:
         """Return the elementary functions, inlined except the paths for huge arguments."""

@@ -8,6 +8,7 @@ row. Rows past the end of the batch repeat its last row; they are never written 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, final
 
@@ -99,34 +100,16 @@ def gather_rows(writer: Writer, tile: Tile, columns: list[int], layout: Layout, 
     wide = writer.let("zext i32 %thread to i64")
     first = writer.address(tile.base, writer.let(f"mul i64 %first, {tile.stride}"))
     first = writer.address(first, writer.let(f"mul i64 {wide}, {item}"))
-    before, head, after = (writer.label() for _ in range(3))
-    row = f"%{head}.row"
-    writer.line(f"br label %{before}")
-    writer.begin(before)
-    writer.line(f"br label %{head}")
-    writer.begin(head)
-    back = writer.label()
-    writer.line(f"{row} = phi i64 [ 0, %{before} ], [ {row}.next, %{back} ]")
-    shared = writer.let(f"mul i64 {row}, {pitch * item}")
-    there = writer.address(first, writer.let(f"mul i64 {row}, {tile.stride}"))
-    values = [writer.load(writer.address(place, shared), 0, item) for place in places]
-    for k, value in enumerate(values):
-        if (k + 1) * block <= tile.size:
-            writer.store(value, there, k * block * item, item)
-        else:
-            inside, outside = writer.label(), writer.label()
-            test = writer.let(f"icmp ult i32 %thread, {tile.size - k * block}")
-            writer.line(f"br i1 {test}, label %{inside}, label %{outside}")
-            writer.begin(inside)
-            writer.store(value, there, k * block * item, item)
-            writer.line(f"br label %{outside}")
-            writer.begin(outside)
-    writer.line(f"br label %{back}")
-    writer.begin(back)
-    writer.line(f"{row}.next = add i64 {row}, 1")
-    more = writer.let(f"icmp slt i64 {row}.next, %count.wide")
-    writer.line(f"br i1 {more}, label %{head}, label %{after}")
-    writer.begin(after)
+    with writer.loop("%count.wide") as (row, *_):
+        shared = writer.let(f"mul i64 {row}, {pitch * item}")
+        there = writer.address(first, writer.let(f"mul i64 {row}, {tile.stride}"))
+        values = [writer.load(writer.address(place, shared), 0, item) for place in places]
+        for k, value in enumerate(values):
+            if (k + 1) * block <= tile.size:
+                writer.store(value, there, k * block * item, item)
+                continue
+            with writer.when(writer.let(f"icmp ult i32 %thread, {tile.size - k * block}")):
+                writer.store(value, there, k * block * item, item)
     return f"{table} = private constant [{own * block} x i32] [{offsets}]"
 
 
@@ -184,20 +167,9 @@ def _each_number(writer: Writer, size: int, layout: Layout, task: Callable[[list
         rounds, rest = 0, own
     start: Value = "%thread"
     if rounds:
-        before, head, back, after = (writer.label() for _ in range(4))
-        at = f"%{head}.at"
-        writer.line(f"br label %{before}")
-        writer.begin(before)
-        writer.line(f"br label %{head}")
-        writer.begin(head)
-        writer.line(f"{at} = phi i32 [ %thread, %{before} ], [ {at}.next, %{back} ]")
-        task(numbers(at, LOADS_IN_FLIGHT))
-        writer.line(f"br label %{back}")
-        writer.begin(back)
-        writer.line(f"{at}.next = add i32 {at}, {LOADS_IN_FLIGHT * block}")
-        more = writer.let(f"icmp ult i32 {at}.next, {rounds * LOADS_IN_FLIGHT * block}")
-        writer.line(f"br i1 {more}, label %{head}, label %{after}")
-        writer.begin(after)
+        step, end = LOADS_IN_FLIGHT * block, rounds * LOADS_IN_FLIGHT * block
+        with writer.loop(end, start=start, step=step, kind="i32") as (at, *_):
+            task(numbers(at, LOADS_IN_FLIGHT))
         start = f"{at}.next"
     for first in range(0, rest, LOADS_IN_FLIGHT):
         count = min(LOADS_IN_FLIGHT, rest - first)
@@ -234,12 +206,8 @@ def _global_address(writer: Writer, base: Value, stride: Value, row: Value, colu
 
 def _store_inside(writer: Writer, value: Value, place: Value, row: Value) -> None:
     """Store what belongs to a row of the batch."""
-    inside, outside = writer.label(), writer.label()
-    writer.line(f"br i1 {writer.let(f'icmp ult i32 {row}, %count')}, label %{inside}, label %{outside}")
-    writer.begin(inside)
-    writer.store(value, place, 0, writer.type.size)
-    writer.line(f"br label %{outside}")
-    writer.begin(outside)
+    with writer.when(writer.let(f"icmp ult i32 {row}, %count")):
+        writer.store(value, place, 0, writer.type.size)
 
 
 # Memory spaces of a program's arrays in a GPU kernel.
@@ -404,3 +372,188 @@ class Arrays:
             f"%local.{k} = alloca [{max(size, 1)} x {self.type.text}], align {self.type.size}"
             for k, size in enumerate(self.local.values())
         ]
+
+
+# Spill slots of a thread: memory for spilled values and for the states of loops.
+#
+# Slots below the number of staged inputs are the columns of these inputs, free after their last use. The next
+# slots are columns of shared memory beyond inputs and results, as far as there is room, and the rest are in
+# local memory. Their number is known only when all code is written; the addresses are inserted then. A *cell*
+# is an element of a state. The slots and cells with most uses, in loops weighted by `weight`, get the columns
+# of shared memory; the others are in local memory in the order in which the most frequent code loads them, so
+# that one instruction loads several neighbours.
+
+LOAD_MARK: Final = "from slot "
+STORE_MARK: Final = "into slot "
+
+VECTOR_LOAD_BYTES: Final = 16
+"""[bytes] The widest load of a thread."""
+
+VECTOR_LOAD_WINDOW: Final = 60
+"""[lines] Neighbours that are loaded within so many lines are loaded by one instruction."""
+
+NEVER_LOADED: Final = (1, 0)
+"""The sort key of a slot that is never loaded: behind all others."""
+
+FIRST_CELL: Final = 1_000_000
+"""The number of the first cell, above the numbers of all slots."""
+
+
+@final
+class SpillSlots:
+    """The spill slots of a thread.
+
+    `homes`: slots that are columns of inputs; `taken`: columns of shared memory that arrays have; `count`:
+    all slots; `weight`: the estimated number of runs of the code that is being written. Slots to keep have
+    the columns after those of arrays."""
+
+    def __init__(self, lane_type: LaneType, homes: int, taken: int) -> None:
+        self.type = lane_type
+        self.homes = homes
+        self.taken = taken
+        self.count = 0
+        self.cells = FIRST_CELL
+        self.weight = 1
+        self.uses: Counter[int] = Counter()
+        self.first: dict[int, tuple[int, int]] = {}
+        self.kept: dict[int, int] = {}
+        self.shared = 0
+        self.column: dict[int, int] = {}
+        self.local: dict[int, int] = {}
+
+    def state(self, size: int) -> Cells:
+        """Return cells for the elements of a state."""
+        self.cells += size
+        return Cells(self, self.cells - size)
+
+    def load(self, writer: Writer, position: int) -> Value:
+        self.uses[position] += self.weight
+        when = (-self.weight, len(self.first))
+        self.first[position] = min(self.first.get(position, when), when)
+        return writer.let(f"{LOAD_MARK}{position}")
+
+    def store(self, writer: Writer, value: Value, position: int) -> None:
+        self.uses[position] += self.weight
+        writer.line(f"{value} {STORE_MARK}{position}")
+
+    def keep(self, slots: set[int]) -> None:
+        """Keep these slots in shared memory after the phase."""
+        own = sorted(slot for slot in slots if slot >= self.homes)
+        self.kept = {slot: self.taken + k for k, slot in enumerate(own)}
+        self.taken += len(own)
+
+    def kept_column(self, slot: int) -> int:
+        return self.kept.get(slot, slot)
+
+    def constant(self, writer: Writer, number: float) -> int:
+        """Store a number in a new column and return the column."""
+        self.taken += 1
+        place = writer.address("%mine", (self.taken - 1) * self.type.size)
+        writer.store(writer.constant(number), place, 0, self.type.size)
+        return self.taken - 1
+
+    def place(self, columns: int) -> int:
+        """Place the slots in rows of at most `columns` columns; return the number of columns that are
+        taken."""
+        free = [slot for slot in range(self.homes, self.count) if slot not in self.kept]
+        if self.cells > FIRST_CELL:
+            free = [*free, *(cell for cell in range(FIRST_CELL, self.cells) if self.uses[cell])]
+            free.sort(key=lambda slot: -self.uses[slot])
+        self.shared = max(min(len(free), columns - self.taken), 0)
+        self.column = {slot: self.taken + k for k, slot in enumerate(free[: self.shared])} | self.kept
+        self.column |= {slot: slot for slot in range(self.homes)}
+        local = free[self.shared :]
+        if self.cells > FIRST_CELL:
+            local.sort(key=lambda slot: self.first.get(slot, NEVER_LOADED))
+        self.local = {slot: k for k, slot in enumerate(local)}
+        return self.taken + self.shared
+
+    def insert_addresses(self, lines: list[str]) -> list[str]:
+        """Return the lines with the addresses of slots inserted; neighbours in local memory that are loaded
+        soon after one another are loaded by one instruction."""
+        found: list[str] = []
+        together: dict[int, tuple[str, int]] = {}
+        for number, line in enumerate(lines):
+            if LOAD_MARK in line:
+                name, slot = line.split(f" = {LOAD_MARK}")
+                if number not in together:
+                    self._load_wide(found, lines, number, int(slot), together)
+                if number in together:
+                    wide, k = together[number]
+                    found.append(f"{name} = extractelement {self._wide} {wide}, i32 {k}")
+                    continue
+                place = self._address(found, int(slot))
+                found.append(f"{name} = load {self.type.text}, ptr {place}, align {self.type.size}")
+            elif STORE_MARK in line:
+                value, slot = line.split(f" {STORE_MARK}")
+                place = self._address(found, int(slot))
+                found.append(f"store {self.type.text} {value}, ptr {place}, align {self.type.size}")
+            else:
+                found.append(line)
+        return found
+
+    @property
+    def local_bytes(self) -> int:
+        """[bytes] The local memory of a thread."""
+        return -(-len(self.local) * self.type.size // VECTOR_LOAD_BYTES) * VECTOR_LOAD_BYTES
+
+    @property
+    def _wide(self) -> str:
+        return f"<{VECTOR_LOAD_BYTES // self.type.size} x {self.type.text}>"
+
+    def _load_wide(
+        self, found: list[str], lines: list[str], number: int, slot: int, together: dict[int, tuple[str, int]]
+    ) -> None:
+        """Load the neighbours of a slot with it, if some of them are loaded soon."""
+        count = VECTOR_LOAD_BYTES // self.type.size
+        if slot not in self.local or self.cells == FIRST_CELL:
+            return
+        group = self.local[slot] // count
+        wanted = {}
+        for at in range(number, min(number + VECTOR_LOAD_WINDOW, len(lines))):
+            line = lines[at]
+            if line.endswith(":") or line.startswith("br "):
+                break
+            if LOAD_MARK in line or STORE_MARK in line:
+                other = int(line.rpartition(" ")[2])
+                if self.local.get(other, -1) // count != group:
+                    continue
+                if STORE_MARK in line:
+                    break
+                wanted[at] = self.local[other] % count
+        if len(set(wanted.values())) < 2:
+            return
+        name = f"%wide.{len(found)}"
+        found.append(f"{name}.at = getelementptr i8, ptr %local, i64 {group * VECTOR_LOAD_BYTES}")
+        found.append(f"{name} = load {self._wide}, ptr {name}.at, align {VECTOR_LOAD_BYTES}")
+        together |= {at: (name, k) for at, k in wanted.items()}
+
+    def _address(self, lines: list[str], slot: int) -> Value:
+        base, place = ("%local", self.local[slot]) if slot in self.local else ("%mine", self.column[slot])
+        name = f"%slot.{len(lines)}"
+        lines.append(f"{name} = getelementptr i8, ptr {base}, i64 {place * self.type.size}")
+        return name
+
+
+@final
+class Cells:
+    """A state whose elements are cells: what `memory.Place` is for arrays, at fixed positions alone."""
+
+    base: Final = ""
+    scattered: Final = True
+
+    def __init__(self, slots: SpillSlots, first: int) -> None:
+        self._slots = slots
+        self._first = first
+
+    def load(self, writer: Writer, position: int) -> Value:
+        return self._slots.load(writer, self._first + position)
+
+    def load_at(self, writer: Writer, base: Value, position: int) -> Value:
+        return self.load(writer, position)
+
+    def store(self, writer: Writer, value: Value, position: int) -> None:
+        self._slots.store(writer, value, self._first + position)
+
+    def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
+        self.store(writer, value, position)

@@ -8,11 +8,10 @@ from typing import Final, cast, final
 
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER, Layout
-from dalembert.codegen.gpu.shared_memory import Arrays
+from dalembert.codegen.gpu.shared_memory import Arrays, SpillSlots
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.stages import Team
 from dalembert.codegen.gpu.thread_loops import Piece, Pieces, emit_nest, frequency
-from dalembert.codegen.gpu.work_partition import SpillSlots
 from dalembert.codegen.ir import Value, Writer
 from dalembert.codegen.memory import Place, Rollout, without_zeros, zero_runs
 from dalembert.codegen.registers import Plan, allocate
@@ -38,18 +37,16 @@ def fill(writer: Writer, place: Place, start: int, stop: int) -> None:
         for position in range(start, stop):
             place.store(writer, zero, position)
         return
-    _each(writer, start, stop, lambda at: _put(writer, place, at, zero))
+    with writer.loop(stop, start=start) as (at, *_):
+        _put(writer, place, at, zero)
 
 
 def copy(writer: Writer, source: Place, target: Place, size: int) -> None:
     """Copy the first `size` elements of one array into another."""
-
-    def move(at: Value) -> None:
-        place = writer.let(f"mul i64 {at}, {source.item}")
-        _put(writer, target, at, writer.load(source.base, place, source.align))
-
     if size > MAX_UNROLLED_ELEMENTS:
-        _each(writer, 0, size, move)
+        with writer.loop(size) as (at, *_):
+            place = writer.let(f"mul i64 {at}, {source.item}")
+            _put(writer, target, at, writer.load(source.base, place, source.align))
         return
     for start in range(0, size, LOADS_IN_FLIGHT):
         positions = range(start, min(start + LOADS_IN_FLIGHT, size))
@@ -60,21 +57,6 @@ def copy(writer: Writer, source: Place, target: Place, size: int) -> None:
 
 def _put(writer: Writer, place: Place, at: Value, value: Value) -> None:
     writer.store(value, place.base, writer.let(f"mul i64 {at}, {place.item}"), place.align)
-
-
-def _each(writer: Writer, start: int, stop: int, task: Callable[[Value], None]) -> None:
-    before, head, after = (writer.label() for _ in range(3))
-    at = f"%{head}.at"
-    writer.line(f"br label %{before}")
-    writer.begin(before)
-    writer.line(f"br label %{head}")
-    writer.begin(head)
-    writer.line(f"{at} = phi i64 [ {start}, %{before} ], [ {at}.next, %{head} ]")
-    task(at)
-    writer.line(f"{at}.next = add i64 {at}, 1")
-    more = writer.let(f"icmp ult i64 {at}.next, {stop}")
-    writer.line(f"br i1 {more}, label %{head}, label %{after}")
-    writer.begin(after)
 
 
 # Loops without exit tests in their steps, for a GPU thread.
@@ -359,19 +341,15 @@ class Compute:
         if check is None:
             return
         found = emit_condition(self.context, check)
-        refused, accepted = writer.label(), writer.label()
-        writer.line(f"br i1 {found}, label %{refused}, label %{accepted}")
-        writer.begin(refused)
-        if self.rollout is None:
-            writer.let("atomicrmw umin ptr %refused, i64 %row monotonic, align 8")
-        else:
+        with writer.when(found):
+            if self.rollout is None:
+                writer.let("atomicrmw umin ptr %refused, i64 %row monotonic, align 8")
+                return
             place = f"%out{len(self.program.outputs) + len(self.rollout.carried)}"
             at = writer.address(place, writer.let(f"mul i64 %row, {place}.stride"))
-            old = writer.let(f"load i64, ptr {at}, align 8")
+            old = writer.read("i64", at)
             new = writer.let(f"select i1 {writer.let(f'icmp slt i64 {old}, 0')}, i64 %now, i64 {old}")
-            writer.line(f"store i64 {new}, ptr {at}, align 8")
-        writer.line(f"br label %{accepted}")
-        writer.begin(accepted)
+            writer.write("i64", new, at)
 
     def _clear(self) -> None:
         """Zero the elements that are read or output without having been written."""

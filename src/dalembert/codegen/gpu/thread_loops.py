@@ -50,35 +50,29 @@ def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool 
         return
     writer = context.writer
     context.entering(loop, -1)
-    after = writer.label()
-    tail, counter, head = _begin(context)
-    done = None
-    if together and loop.until is not None:
-        done = _round(context, loop.until, after)
-    else:
-        leave(context, loop.until, counter, after)
-    for number, (case, times) in enumerate(runs):
-        skip = loop.skips[case] if loop.skips else None
-        over = writer.label()
-        if done is not None:
-            if number:
-                writer.line("call void @pace()")
-            part = writer.label()
-            writer.line(f"br i1 {done}, label %{over}, label %{part}")
-            writer.begin(part)
-        if times == 1:
-            leave(context, skip, counter, over)
-            _write(context, program, loop, case, counter)
-            writer.line(f"br label %{over}")
+    with writer.loop(loop.count // sum(times for _, times in runs)) as (counter, _, after):
+        done = None
+        if together and loop.until is not None:
+            done = _round(context, loop.until, after)
         else:
-            context.entering(loop, -1)
-            inner_tail, inner_counter, inner_head = _begin(context)
-            leave(context, skip, inner_counter, over)
-            _write(context, program, loop, case, inner_counter)
-            _end(context, inner_tail, inner_counter, inner_head, times, over)
-        writer.begin(over)
-    _end(context, tail, counter, head, loop.count // sum(times for _, times in runs), after)
-    writer.begin(after)
+            leave(context, loop.until, counter, after)
+        for number, (case, times) in enumerate(runs):
+            skip = loop.skips[case] if loop.skips else None
+            over = writer.label()
+            if done is not None:
+                if number:
+                    writer.line("call void @pace()")
+                writer.leave(done, over)
+            if times == 1:
+                leave(context, skip, counter, over)
+                _write(context, program, loop, case, counter)
+                writer.jump(over)
+            else:
+                context.entering(loop, -1)
+                with writer.loop(times, after=over) as (inner_counter, *_):
+                    leave(context, skip, inner_counter, over)
+                    _write(context, program, loop, case, inner_counter)
+            writer.begin(over)
 
 
 def _round(context: Context, flag: Address, after: str) -> Value:
@@ -86,37 +80,13 @@ def _round(context: Context, flag: Address, after: str) -> Value:
     writer = context.writer
     value = context.places[flag.array].load(writer, flag.offset)
     done = writer.compare("une", value, writer.constant(0.0))
-    more = writer.let(f"call i1 @any(i1 {writer.invert(done)})")
-    round_ = writer.label()
-    writer.line(f"br i1 {more}, label %{round_}, label %{after}")
-    writer.begin(round_)
+    writer.require(writer.let(f"call i1 @any(i1 {writer.invert(done)})"), after)
     return done
 
 
 def _write(context: Context, program: Program, loop: Loop, case: int, counter: Value) -> None:
     context.entering(loop, case)
-    emit_case(context, program, loop, case, loop.cases[case], counter)
-
-
-def _begin(context: Context) -> tuple[str, Value, str]:
-    writer = context.writer
-    before, head, tail = (writer.label() for _ in range(3))
-    counter = f"%{head}.i"
-    writer.line(f"br label %{before}")
-    writer.begin(before)
-    writer.line(f"br label %{head}")
-    writer.begin(head)
-    writer.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{tail} ]")
-    return tail, counter, head
-
-
-def _end(context: Context, tail: str, counter: Value, head: str, count: int, after: str) -> None:
-    writer = context.writer
-    writer.line(f"br label %{tail}")
-    writer.begin(tail)
-    writer.line(f"{counter}.next = add i64 {counter}, 1")
-    more = writer.let(f"icmp ult i64 {counter}.next, {count}")
-    writer.line(f"br i1 {more}, label %{head}, label %{after}")
+    emit_case(context, program, loop, case, counter)
 
 
 def _runs(program: Program, loop: Loop) -> Runs | None:

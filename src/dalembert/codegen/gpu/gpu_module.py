@@ -1,7 +1,7 @@
-"""The functions that run the phases of a kernel: one for the GPU, one for the host.
+"""The module of a GPU kernel: the function that calls its phases, and the PTX that LLVM makes of it.
 
-Both have the same shape. On the GPU each thread calls the phases, with a barrier before each; on the host a
-phase is a loop over the threads of a block, and blocks follow one another.
+Each thread calls the phases, with a barrier before each. (In the tests a phase is a loop over the threads of
+a block on the CPU, and blocks follow one another.)
 
     for each block of rows:
         load
@@ -13,13 +13,15 @@ phase is a loop over the threads of a block, and blocks follow one another.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
+import llvmlite.binding as llvm
+
 from dalembert.codegen.gpu.gpu_function import PHASE_PARAMETERS
-from dalembert.codegen.gpu.launch import TRIPLE, GpuSource, dispatch_phase, stage_by_stage
+from dalembert.codegen.gpu.launch import ARCHITECTURES, TRIPLE, Architecture, GpuSource, gpu_target_machine
 from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP
-from dalembert.codegen.target import KERNEL_NAME, target_for
+from dalembert.codegen.target import KERNEL_NAME
 
 # Branch-free quotients and square roots in float32.
 #
@@ -148,8 +150,6 @@ def without_branches(text: str) -> str:
     return "\n".join(lines) + _DEFINITIONS
 
 
-HOST_NAME: Final = "dalembert_grid"
-
 VOTE: Final = "@llvm.nvvm.barrier.cta.red.or.aligned.all"
 BARRIER: Final = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 REGISTERS: Final = {
@@ -165,7 +165,7 @@ def gpu_module(source: GpuSource) -> str:
     attributes = [f'"nvvm.maxntid"="{layout.block}"']
     if layout.registers is not None:
         attributes.append(f'"nvvm.maxnreg"="{layout.registers}"')
-    walk = _Walk(source)
+    walk = PhaseWalk(source)
     begin: list[str] = []
     for item in source.parameters:
         if item.startswith("ptr"):
@@ -189,7 +189,8 @@ def gpu_module(source: GpuSource) -> str:
 
     walk.write(phase, begin, alone=alone)
     kernel = [item.replace("ptr %", "ptr addrspace(1) %global.") for item in source.parameters]
-    text = "\n".join([source.text, *dispatch_phase(source, PHASE_PARAMETERS)])
+    workers = dispatched(source, "compute", source.workers) if source.workers else []
+    text = "\n".join([source.text, *workers])
     declared = source.declared
     if source.info.bits == 32:
         text = without_branches(text)
@@ -215,65 +216,37 @@ def gpu_module(source: GpuSource) -> str:
     )
 
 
-def host_module(source: GpuSource) -> str:
-    """Return the same phases for this machine: the kernel's parameters, then the grid, shared and local
-    memory."""
-    stages, count, local_bytes = stage_by_stage(source, PHASE_PARAMETERS)
-    walk = _Walk(source)
+def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
+    """Return the PTX of a kernel."""
+    machine = gpu_target_machine(architecture or ARCHITECTURES[source.info.architecture])
+    module = llvm.parse_assembly(gpu_module(source))
+    module.data_layout = str(machine.target_data)
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(0)))
+    return str(machine.emit_assembly(module))
 
-    def number_thread(arguments: str, number: int) -> str:
-        """Insert the thread's number and memory, in the loop of a phase."""
-        for name in ("i32 %thread", "ptr %local"):
-            arguments = arguments.replace(name, f"{name}{number}")
-        return arguments
 
-    def phase(name: str, arguments: str) -> None:
-        number, before = walk.done, walk.label
-        walk.lines += [
-            f"br label %phase{number}",
-            f"phase{number}:",
-            f"%thread{number} = phi i32 [ 0, %{before} ], [ %next{number}, %phase{number} ]",
-            f"%wide{number} = zext i32 %thread{number} to i64",
-            f"%at{number} = mul i64 %wide{number}, {local_bytes}",
-            f"%local{number} = getelementptr i8, ptr %locals, i64 %at{number}",
-            f"call void @{name}({number_thread(arguments, number)})",
-            f"%next{number} = add i32 %thread{number}, 1",
-            f"%more{number} = icmp ult i32 %next{number}, {source.info.block}",
-            f"br i1 %more{number}, label %phase{number}, label %done{number}",
-            f"done{number}:",
-        ]
-        walk.label = f"done{number}"
-
-    parameters = ", ".join((*source.parameters, "i32 %grid", "ptr %shared", "ptr %locals"))
-    begin = ["br label %homes", "homes:", "%home = phi i32 [ 0, %entry ], [ %home.next, %home.over ]"]
-    walk.label = "homes"
-    if source.workers:
-        walk.compute = [f"compute.{number}" for number in range(count)]
-    walk.write(phase, begin, alone=not source.info.scratch_bytes)
-    return "\n".join(
-        [
-            f'target triple = "{target_for(None).triple}"',
-            *sorted(source.declared),
-            "define internal void @pace() { ret void }",
-            "define internal i1 @any(i1 %own) alwaysinline { ret i1 %own }",
-            source.text,
-            *stages,
-            f"define void @{HOST_NAME}({parameters}) {{",
-            *[line for line in walk.lines if line != "ret void"],
-            "br label %home.over",
-            "home.over:",
-            "%home.next = add i32 %home, 1",
-            "%home.more = icmp ult i32 %home.next, %grid",
-            "br i1 %home.more, label %homes, label %end",
-            "end:",
-            "ret void",
-            "}",
-        ]
-    )
+def dispatched(source: GpuSource, name: str, functions: Sequence[Sequence[str]]) -> list[str]:
+    """Return the functions of the workers, where several threads compute a sample, and the phase that calls
+    that of the thread's worker."""
+    parameters = ", ".join((*source.parameters, *PHASE_PARAMETERS))
+    text = []
+    for k, lines in enumerate(functions):
+        text.append(f"define internal void @{name}.worker{k}({parameters}) alwaysinline nounwind {{")
+        text += [*lines, "}"]
+    text += [f"define internal void @{name}({parameters}) alwaysinline nounwind {{", "entry:"]
+    text.append(f"%part = udiv i32 %thread, {source.info.samples}")
+    cases = " ".join(f"i32 {k}, label %part{k}" for k in range(1, len(functions)))
+    text.append(f"switch i32 %part, label %part0 [ {cases} ]")
+    for k in range(len(functions)):
+        text += [f"part{k}:", f"call void @{name}.worker{k}({parameters})", "ret void"]
+    return [*text, "}"]
 
 
 @final
-class _Walk:
+class PhaseWalk:
     """The writer of the sequence of phases; `label` is the basic block written to, `done` counts the
     phases."""
 
