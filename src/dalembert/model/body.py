@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar, overload
 
 from dalembert.errors import ModelError, OutOfRangeError, UnknownNameError
 from dalembert.scalar import Scalar
@@ -14,6 +14,18 @@ from dalembert.spatial import Motion, Placement, RigidInertia, ScrewChain, Trans
 if TYPE_CHECKING:
     from dalembert.model.joints import Joint
     from dalembert.model.shapes import Shape
+
+
+PER_VELOCITY: Final = ("armature", "damping", "friction", "stiffness")
+"""Fields of a body with a number for each velocity variable of its joint."""
+
+LIMITS: Final = {"lower": "nq", "upper": "nq", "velocity": "nv", "effort": "nv"}
+"""Fields of `Limits` with how many numbers each has."""
+
+JOINT_VALUES: Final = {**dict.fromkeys(PER_VELOCITY, "nv"), "rest": "nq", **LIMITS}
+"""The numbers of a joint with how many there are of each: its nq or its nv."""
+
+LOOP_PLACEMENTS: Final = ("placement_predecessor", "placement_successor")
 
 
 def link_transform(placement: Placement, X_J: Placement) -> Placement:

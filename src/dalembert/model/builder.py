@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Final, Literal, TypeAlias
 
 from dalembert.errors import ModelError, items_of, require_choice
 from dalembert.model import checks, topology
-from dalembert.model.body import Body, Coupling, Frame, Limits, Loop, ShapePair
+from dalembert.model.body import (
+    LOOP_PLACEMENTS,
+    PER_VELOCITY,
+    Body,
+    Coupling,
+    Frame,
+    Limits,
+    Loop,
+    ShapePair,
+)
 from dalembert.model.checks import checked_closure, checked_constraint, takes_time
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
 from dalembert.model.joints import Joint
@@ -22,18 +31,40 @@ from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 from dalembert.spatial.transform import Placement
 
+BODY_ARGUMENTS: Final = (
+    *("joint_name", "joint", "placement", "inertia", "rest", "limits", "shapes"),
+    *PER_VELOCITY,
+)
+"""The arguments of `ModelBuilder.add_body`, beside both names, that a body holds under the same names."""
+
+Call: TypeAlias = tuple[str, dict[str, Any]]
+"""The name of a method of the builder and its arguments by name."""
+
+
+def builder_calls(model: Model) -> Iterator[Call]:
+    """Yield the calls of a builder that make the model again, but for its functions and its motors."""
+    names = (*model.bodies.names, WORLD_NAME)  # so that -1 is the world
+    for body in model.bodies:
+        own = {name: getattr(body, name) for name in BODY_ARGUMENTS}
+        yield "add_body", {"name": body.name, "parent": names[body.parent], **own}
+    for frame in model.frames:
+        yield "add_frame", {"name": frame.name, "body": names[frame.body], "placement": frame.placement}
+    for loop in model.loops:
+        ends = {"predecessor": names[loop.predecessor], "successor": names[loop.successor]}
+        own = {name: getattr(loop, name) for name in ("name", "joint", *LOOP_PLACEMENTS)}
+        yield "add_loop", own | ends
+    for coupling in model.couplings:
+        own = {name: getattr(coupling, name) for name in ("name", "offset", "dependent")}
+        yield "add_coupling", own | {"coefficients": dict(coupling.coefficients)}
+    for shape in model.world_shapes:
+        yield "add_shape", {"body": WORLD_NAME, "shape": shape}
+    for first, second in model.contact_exclusions:
+        yield "exclude_contact", {"body": first, "other": second}
+    for pair in model.contact_pairs:
+        yield "add_contact_pair", asdict(pair)
+
+
 # Resolution of names to numbers: bodies in a regular numbering, and frames, loops and contacts on them.
-
-
-@dataclass(frozen=True, slots=True)
-class PendingLoop:
-    """A loop joint whose bodies are not numbered yet."""
-
-    predecessor: str
-    successor: str
-    joint: Joint
-    placement_predecessor: Placement
-    placement_successor: Placement
 
 
 def number_bodies(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
@@ -81,19 +112,13 @@ def place_frames(frames: Mapping[str, tuple[str, Placement]], index: Mapping[str
     return placed
 
 
-def place_loops(loops: Mapping[str, PendingLoop], index: Mapping[str, int]) -> list[Loop]:
+def place_loops(loops: Mapping[str, tuple[str, str, Loop]], index: Mapping[str, int]) -> list[Loop]:
     """Return the loop joints between numbered bodies."""
-    return [
-        Loop(
-            name,
-            checks.require_known(index, loop.predecessor, f'loop "{name}"'),
-            checks.require_known(index, loop.successor, f'loop "{name}"'),
-            loop.joint,
-            loop.placement_predecessor,
-            loop.placement_successor,
-        )
-        for name, loop in loops.items()
-    ]
+    placed = []
+    for name, (predecessor, successor, loop) in loops.items():
+        ends = [checks.require_known(index, body, f'loop "{name}"') for body in (predecessor, successor)]
+        placed.append(replace(loop, predecessor=ends[0], successor=ends[1]))
+    return placed
 
 
 def checked_exclusions(
@@ -160,7 +185,7 @@ class ModelBuilder:
         self._bodies: dict[str, tuple[str, Body]] = {}  # name -> (parent's name, body without its numbers)
         self._joint_owner: dict[str, str] = {}
         self._frames: dict[str, tuple[str, Placement]] = {}
-        self._loops: dict[str, PendingLoop] = {}
+        self._loops: dict[str, tuple[str, str, Loop]] = {}  # with the names of their bodies
         self._couplings: dict[str, Coupling] = {}
         self._constraints: dict[str, Constraint] = {}
         self._closure: tuple[Callable[..., Any], tuple[str, ...], bool] | None = None
@@ -212,6 +237,10 @@ class ModelBuilder:
             )
         at_joint = f'{what}, joint "{joint_name}"'
         nq, nv = joint.nq, joint.nv
+        given = dict(zip(PER_VELOCITY, (armature, damping, friction, stiffness), strict=True))
+        per_velocity: dict[str, Any] = {
+            part: checks.per_coordinate(value, nv, f"{at_joint}: {part}") for part, value in given.items()
+        }
         body = Body(
             index=-1,
             name=name,
@@ -224,10 +253,7 @@ class ModelBuilder:
             else checks.finite_value(inertia, f"{what}: inertia"),
             q_slice=slice(0, 0),
             v_slice=slice(0, 0),
-            armature=checks.per_coordinate(armature, nv, f"{at_joint}: armature"),
-            damping=checks.per_coordinate(damping, nv, f"{at_joint}: damping"),
-            friction=checks.per_coordinate(friction, nv, f"{at_joint}: friction"),
-            stiffness=checks.per_coordinate(stiffness, nv, f"{at_joint}: stiffness"),
+            **per_velocity,
             rest=checks.per_coordinate(
                 joint.neutral() if rest is None else rest, nq, f"{at_joint}: rest", negative=True
             ),
@@ -289,13 +315,10 @@ class ModelBuilder:
         self._refuse_taken(name, what)
         if predecessor == successor:
             raise ModelError(f'{what} connects body "{predecessor}" to itself; a joint needs two bodies')
-        self._loops[name] = PendingLoop(
-            predecessor,
-            successor,
-            checks.checked_joint(joint, what),
-            checks.placement_or_identity(placement_predecessor, f"{what}: placement_predecessor"),
-            checks.placement_or_identity(placement_successor, f"{what}: placement_successor"),
-        )
+        joint = checks.checked_joint(joint, what)
+        X_P = checks.placement_or_identity(placement_predecessor, f"{what}: placement_predecessor")
+        X_S = checks.placement_or_identity(placement_successor, f"{what}: placement_successor")
+        self._loops[name] = (predecessor, successor, Loop(name, -1, -1, joint, X_P, X_S))
 
     def add_coupling(
         self,

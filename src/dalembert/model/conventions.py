@@ -24,217 +24,112 @@ if TYPE_CHECKING:
     from dalembert.model.model import Model
 
 
-# Conversions of the coordinates of one joint between engines.
+# The forms of q and v of one joint in each engine, all verified by running the engines.
 #
-# Engines differ in the joints whose q holds rotations. For a free joint (all verified by running the
-# engines):
-#
-#     engine      q                       v
-#     dalembert   position, quat wxyz     angular body, linear body
-#     pinocchio   position, quat xyzw     linear body, angular body
-#     mujoco      position, quat wxyz     linear parent, angular body
-#     drake       quat wxyz, position     angular parent, linear parent
-#     dart        rotation vector, pos.   angular parent, linear parent
-#     pybullet    COM, quat xyzw          linear parent (of the COM), angular parent
-#
-# "Parent" axes are those of the joint's predecessor frame: the world's for a floating base. A spherical
-# joint:
-#
-#     dalembert, mujoco       quat wxyz           angular body
-#     pinocchio, pybullet     quat xyzw           angular body
-#     drake                   roll, pitch, yaw    angular parent
-#     dart                    rotation vector     angular body
-#
-# A planar joint is (x, y, angle) with (v_x, v_y, omega) in parent axes everywhere but here and in Pinocchio:
-# (x, y, cos, sin) with (v_x, v_y, omega) in the body. Every other joint with v = dq/dt is the same
-# everywhere.
+# Engines differ in the joints whose q holds rotations. "Parent" axes are those of the joint's predecessor
+# frame: the world's for a floating base. Every other joint with v = dq/dt is the same everywhere.
 
 Array = npt.NDArray[np.floating[Any]]
 
 UNIT_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """Largest deviation of a quaternion's norm from 1."""
 
-State = tuple[Array, Array]
-"""q and v of one joint, in our convention or in that of an engine."""
+State = dict[str, Array]
+"""A joint's "rotation" (quaternion wxyz, or angle), "position", and velocities in body axes."""
 
 
-class Codec(NamedTuple):
-    """The conversion of one joint for one engine: its number of entries in q, and both maps."""
+class Form(NamedTuple):
+    """What q and v of a joint hold, in order; `com` is the position of the centre of mass."""
 
-    nq: int
-    read: Callable[[Body, Array, Array], State]
-    write: Callable[[Body, Array, Array], State]
-
-
-def common_codec(nq: int) -> Codec:
-    """Return the codec of a joint that has the same convention in all engines."""
-    return Codec(nq, _read_checked, _same)
+    q: tuple[str, ...]
+    v: tuple[str, ...]
 
 
-def _read_checked(body: Body, q: Array, v: Array) -> State:
-    for part in body.joint.unit_quaternions:
-        _unit(body, q[..., part])
-    return q, v
-
-
-def _same(body: Body, q: Array, v: Array) -> State:
-    return q, v
-
-
-def _read_circle(body: Body, q: Array, v: Array) -> State:
-    return np.arctan2(q[..., 1:2], q[..., 0:1]), v
-
-
-def _write_circle(body: Body, q: Array, v: Array) -> State:
-    return np.concatenate([np.cos(q), np.sin(q)], axis=-1), v
-
-
-# Free joints: from (position, rotation, linear, angular) in an engine's form to ours.
-
-
-def _read_pinocchio_free(body: Body, q: Array, v: Array) -> State:
-    p = _unit(body, _wxyz(q[..., 3:]))
-    return _join(q[..., :3], p), _join(v[..., 3:], v[..., :3])
-
-
-def _write_pinocchio_free(body: Body, q: Array, v: Array) -> State:
-    return _join(q[..., :3], _xyzw(q[..., 3:])), _join(v[..., 3:], v[..., :3])
-
-
-def _read_mujoco_free(body: Body, q: Array, v: Array) -> State:
-    p = _unit(body, q[..., 3:])
-    return _join(q[..., :3], p), _join(v[..., 3:], _to_body(p, v[..., :3]))
-
-
-def _write_mujoco_free(body: Body, q: Array, v: Array) -> State:
-    return q, _join(_to_parent(q[..., 3:], v[..., 3:]), v[..., :3])
-
-
-def _read_drake_free(body: Body, q: Array, v: Array) -> State:
-    p = _unit(body, q[..., :4])
-    return _join(q[..., 4:], p), _join(_to_body(p, v[..., :3]), _to_body(p, v[..., 3:]))
-
-
-def _write_drake_free(body: Body, q: Array, v: Array) -> State:
-    p = q[..., 3:]
-    return _join(p, q[..., :3]), _join(_to_parent(p, v[..., :3]), _to_parent(p, v[..., 3:]))
-
-
-def _read_dart_free(body: Body, q: Array, v: Array) -> State:
-    return _read_drake_free(body, _join(_quaternion(q[..., :3]), q[..., 3:]), v)
-
-
-def _write_dart_free(body: Body, q: Array, v: Array) -> State:
-    drake_q, drake_v = _write_drake_free(body, q, v)
-    return _join(_rotation_vector(drake_q[..., :4]), drake_q[..., 4:]), drake_v
-
-
-def _read_pybullet_free(body: Body, q: Array, v: Array) -> State:
-    p = _unit(body, _wxyz(q[..., 3:]))
-    com = _com(body, q)
-    omega = _to_body(p, v[..., 3:])
-    linear = _to_body(p, v[..., :3]) - np.cross(omega, com)
-    return _join(q[..., :3] - _to_parent(p, com), p), _join(omega, linear)
-
-
-def _write_pybullet_free(body: Body, q: Array, v: Array) -> State:
-    p, omega = q[..., 3:], v[..., :3]
-    com = _com(body, q)
-    linear = _to_parent(p, v[..., 3:] + np.cross(omega, com))
-    return _join(q[..., :3] + _to_parent(p, com), _xyzw(p)), _join(linear, _to_parent(p, omega))
-
-
-# Spherical joints.
-
-
-def _read_pinocchio_ball(body: Body, q: Array, v: Array) -> State:
-    return _unit(body, _wxyz(q)), v
-
-
-def _write_pinocchio_ball(body: Body, q: Array, v: Array) -> State:
-    return _xyzw(q), v
-
-
-def _read_mujoco_ball(body: Body, q: Array, v: Array) -> State:
-    return _unit(body, q), v
-
-
-def _read_drake_ball(body: Body, q: Array, v: Array) -> State:
-    p = _from_roll_pitch_yaw(q)
-    return p, _to_body(p, v)
-
-
-def _write_drake_ball(body: Body, q: Array, v: Array) -> State:
-    return _to_roll_pitch_yaw(q), _to_parent(q, v)
-
-
-def _read_dart_ball(body: Body, q: Array, v: Array) -> State:
-    return _quaternion(q), v
-
-
-def _write_dart_ball(body: Body, q: Array, v: Array) -> State:
-    return _rotation_vector(q), v
-
-
-# Planar joints: ours is q = (x, y, angle), v = (omega, v_x, v_y) in body axes.
-
-
-def _read_pinocchio_planar(body: Body, q: Array, v: Array) -> State:
-    angle = np.arctan2(q[..., 3:4], q[..., 2:3])
-    return _join(q[..., :2], angle), _join(v[..., 2:], v[..., :2])
-
-
-def _write_pinocchio_planar(body: Body, q: Array, v: Array) -> State:
-    angle = q[..., 2:]
-    return _join(q[..., :2], np.cos(angle), np.sin(angle)), _join(v[..., 1:], v[..., :1])
-
-
-def _read_rate_planar(body: Body, q: Array, v: Array) -> State:
-    return q, _join(v[..., 2:], _turn(v[..., :2], -q[..., 2]))
-
-
-def _write_rate_planar(body: Body, q: Array, v: Array) -> State:
-    return q, _join(_turn(v[..., 1:], q[..., 2]), v[..., :1])
-
-
-CIRCLE: Final = Codec(2, _read_circle, _write_circle)
-"""A continuous joint as (cos, sin)."""
-_RATE_PLANAR: Final = Codec(3, _read_rate_planar, _write_rate_planar)
-CODECS: Final[dict[str, dict[str, Codec]]] = {
+FORMS: Final[dict[str, dict[str, Form]]] = {
     "free": {
-        "pinocchio": Codec(7, _read_pinocchio_free, _write_pinocchio_free),
-        "mujoco": Codec(7, _read_mujoco_free, _write_mujoco_free),
-        "drake": Codec(7, _read_drake_free, _write_drake_free),
-        "dart": Codec(6, _read_dart_free, _write_dart_free),
-        "pybullet": Codec(7, _read_pybullet_free, _write_pybullet_free),
+        "dalembert": Form(("position", "wxyz"), ("angular body", "linear body")),
+        "pinocchio": Form(("position", "xyzw"), ("linear body", "angular body")),
+        "mujoco": Form(("position", "wxyz"), ("linear parent", "angular body")),
+        "drake": Form(("wxyz", "position"), ("angular parent", "linear parent")),
+        "dart": Form(("rotation vector", "position"), ("angular parent", "linear parent")),
+        "pybullet": Form(("com", "xyzw"), ("linear parent", "angular parent")),
     },
     "spherical": {
-        "pinocchio": Codec(4, _read_pinocchio_ball, _write_pinocchio_ball),
-        "mujoco": Codec(4, _read_mujoco_ball, _same),
-        "drake": Codec(3, _read_drake_ball, _write_drake_ball),
-        "dart": Codec(3, _read_dart_ball, _write_dart_ball),
-        "pybullet": Codec(4, _read_pinocchio_ball, _write_pinocchio_ball),
+        "dalembert": Form(("wxyz",), ("angular body",)),
+        "pinocchio": Form(("xyzw",), ("angular body",)),
+        "mujoco": Form(("wxyz",), ("angular body",)),
+        "drake": Form(("roll pitch yaw",), ("angular parent",)),
+        "dart": Form(("rotation vector",), ("angular body",)),
+        "pybullet": Form(("xyzw",), ("angular body",)),
     },
     "planar": {
-        "pinocchio": Codec(4, _read_pinocchio_planar, _write_pinocchio_planar),
-        "mujoco": _RATE_PLANAR,
+        "dalembert": Form(("x y", "angle"), ("omega", "slide body")),
+        "pinocchio": Form(("x y", "cos sin"), ("slide body", "omega")),
+        "mujoco": (_RATE_PLANAR := Form(("x y", "angle"), ("slide parent", "omega"))),
         "drake": _RATE_PLANAR,
         "dart": _RATE_PLANAR,
         "pybullet": _RATE_PLANAR,
     },
+    "continuous": {
+        "dalembert": (_ANGLE := Form(("angle",), ("omega",))),
+        "pinocchio": Form(("cos sin",), ("omega",)),
+        **dict.fromkeys(("mujoco", "drake", "dart", "pybullet"), _ANGLE),
+    },
 }
+
+SIZES: Final = {
+    name: size
+    for size, names in {
+        1: ("angle", "omega"),
+        2: ("x y", "cos sin", "slide body", "slide parent"),
+        3: ("position", "com", "rotation vector", "roll pitch yaw"),
+        4: ("wxyz", "xyzw"),
+    }.items()
+    for name in names
+} | dict.fromkeys(("angular body", "angular parent", "linear body", "linear parent"), 3)
+"""Numbers of each part of q and v."""
+
+
+def _read(body: Body, form: Form, q: Array, v: Array) -> State:
+    """Return the state of a joint from q and v in the form of an engine."""
+    state: State = {}
+    for name, part in zip(form.q, _cut(q, form.q)):
+        if name in ROTATIONS:
+            state["rotation"] = ROTATIONS[name][0](body, part)
+        else:
+            state["position"] = part
+    p = state["rotation"]
+    for name, part in zip(form.v, _cut(v, form.v)):
+        quantity, _, axes = name.partition(" ")
+        state[quantity] = _to_body(p, part) if axes == "parent" else part
+    if "com" in form.q:
+        com = _com(body, q)
+        state["position"] = state["position"] - _to_parent(p, com)
+        state["linear"] = state["linear"] - np.cross(state["angular"], com)
+    return state
+
+
+def _write(body: Body, form: Form, state: State) -> tuple[Array, Array]:
+    """Return q and v of a joint in the form of an engine."""
+    p = state["rotation"]
+    if "com" in form.q:
+        com = _com(body, p)
+        linear = state["linear"] + np.cross(state["angular"], com)
+        state = state | {"position": state["position"] + _to_parent(p, com), "linear": linear}
+    q = [ROTATIONS[name][1](p) if name in ROTATIONS else state["position"] for name in form.q]
+    v = []
+    for name in form.v:
+        quantity, _, axes = name.partition(" ")
+        v.append(_to_parent(p, state[quantity]) if axes == "parent" else state[quantity])
+    return _join(*q), _join(*v)
+
+
+def _cut(values: Array, names: Sequence[str]) -> list[Array]:
+    return np.split(values, np.cumsum([SIZES[name] for name in names])[:-1], axis=-1)
 
 
 def _join(*parts: Array) -> Array:
     return np.concatenate(parts, axis=-1)
-
-
-def _wxyz(p: Array) -> Array:
-    return p[..., [3, 0, 1, 2]]
-
-
-def _xyzw(p: Array) -> Array:
-    return p[..., [1, 2, 3, 0]]
 
 
 def _unit(body: Body, p: Array) -> Array:
@@ -251,19 +146,17 @@ def _unit(body: Body, p: Array) -> Array:
 
 
 def _to_parent(p: Array, x: Array) -> Array:
-    """Return R x = x + 2 w (u x x) + 2 u x (u x x) for the quaternion (w, u)."""
+    """Return R x = x + 2 w (u x x) + 2 u x (u x x) for the quaternion (w, u), or x turned by the angle p."""
+    if p.shape[-1] == 1:
+        c, s = np.cos(p[..., 0]), np.sin(p[..., 0])
+        return np.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], axis=-1)
     w, u = p[..., :1], p[..., 1:]
     once = np.cross(u, x)
     return x + 2.0 * (w * once + np.cross(u, once))
 
 
 def _to_body(p: Array, x: Array) -> Array:
-    return _to_parent(p * np.array([1.0, -1.0, -1.0, -1.0], p.dtype), x)
-
-
-def _turn(x: Array, angle: Array) -> Array:
-    c, s = np.cos(angle), np.sin(angle)
-    return np.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], axis=-1)
+    return _to_parent(-p if p.shape[-1] == 1 else p * np.array([1.0, -1.0, -1.0, -1.0], p.dtype), x)
 
 
 def _com(body: Body, like: Array) -> Array:
@@ -308,6 +201,19 @@ def _to_roll_pitch_yaw(p: Array) -> Array:
     return np.stack([roll, pitch, yaw], axis=-1)
 
 
+ROTATIONS: Final[dict[str, tuple[Callable[[Body, Array], Array], Callable[[Array], Array]]]] = {
+    "wxyz": (_unit, lambda p: p),
+    "xyzw": (lambda body, p: _unit(body, p[..., [3, 0, 1, 2]]), lambda p: p[..., [1, 2, 3, 0]]),
+    "rotation vector": (lambda body, r: _quaternion(r), _rotation_vector),
+    "roll pitch yaw": (lambda body, r: _from_roll_pitch_yaw(r), _to_roll_pitch_yaw),
+    "angle": (lambda body, angle: angle, lambda angle: angle),
+    "cos sin": (
+        lambda body, x: np.arctan2(x[..., 1:2], x[..., 0:1]),
+        lambda angle: _join(np.cos(angle), np.sin(angle)),
+    ),
+}
+"""How each form of a rotation is read and written."""
+
 ENGINES: Final = ("dalembert", "pinocchio", "mujoco", "drake", "dart", "pybullet")
 
 
@@ -341,16 +247,16 @@ def convert_state(
     sequence = _order(model, order)
     read = _layout(model, source, turning, sequence)
     write = _layout(model, target, turning, sequence)
-    q_in = _array(q, "q", sum(part.codec.nq for part in read), source)
+    q_in = _array(q, "q", sum(part.nq for part in read), source)
     v_in = None if v is None else _array(v, "v", model.nv, source)
     if v_in is not None and v_in.shape[:-1] != q_in.shape[:-1]:
         raise ShapeError(
             f"q has the batch shape {q_in.shape[:-1]} but v has {v_in.shape[:-1]}; give both the same"
         )
-    states = {part.body.index: part.codec.read(part.body, *part.cut(q_in, v_in)) for part in read}
+    states = {part.body.index: part.read(q_in, v_in) for part in read}
     q_out, v_out = [], []
     for part in write:
-        q_part, v_part = part.codec.write(part.body, *states[part.body.index])
+        q_part, v_part = part.write(states[part.body.index])
         q_out.append(q_part)
         v_out.append(v_part)
     empty = q_in[..., :0]
@@ -361,18 +267,30 @@ def convert_state(
 
 
 class Part(NamedTuple):
-    """The position of a joint in an engine's q and v."""
+    """The position of a joint in an engine's q and v; `form` is None where all engines have the same."""
 
     body: Body
-    codec: Codec
+    form: Form | None
     q_start: int
     v_start: int
 
-    def cut(self, q: Array, v: Array | None) -> State:
-        own_q = q[..., self.q_start : self.q_start + self.codec.nq]
-        if v is None:
-            return own_q, np.zeros((*q.shape[:-1], self.body.nv), q.dtype)
-        return own_q, v[..., self.v_start : self.v_start + self.body.nv]
+    @property
+    def nq(self) -> int:
+        return self.body.nq if self.form is None else sum(SIZES[name] for name in self.form.q)
+
+    def read(self, q: Array, v: Array | None) -> State:
+        own_q = q[..., self.q_start : self.q_start + self.nq]
+        own_v = np.zeros((*q.shape[:-1], self.body.nv), q.dtype)
+        if v is not None:
+            own_v = v[..., self.v_start : self.v_start + self.body.nv]
+        if self.form is not None:
+            return _read(self.body, self.form, own_q, own_v)
+        for part in self.body.joint.unit_quaternions:
+            _unit(self.body, own_q[..., part])
+        return {"q": own_q, "v": own_v}
+
+    def write(self, state: State) -> tuple[Array, Array]:
+        return (state["q"], state["v"]) if self.form is None else _write(self.body, self.form, state)
 
 
 def _layout(model: Model, engine: str, continuous: frozenset[str], order: Sequence[Body]) -> list[Part]:
@@ -381,22 +299,16 @@ def _layout(model: Model, engine: str, continuous: frozenset[str], order: Sequen
     for body in model.bodies if engine == "dalembert" else order:
         if body.dependence is not None:
             continue
-        codec = _codec(body, engine, body.joint_name in continuous)
-        parts.append(Part(body, codec, q_start, v_start))
-        q_start, v_start = q_start + codec.nq, v_start + body.nv
-    return parts
-
-
-def _codec(body: Body, engine: str, continuous: bool) -> Codec:
-    kind = body.joint.kind
-    if engine != "dalembert":
-        if continuous and engine == "pinocchio":
-            return CIRCLE
-        if kind in CODECS:
-            return CODECS[kind][engine]
-        if body.nq != body.nv or body.joint.unit_quaternions:
+        kind = "continuous" if body.joint_name in continuous else body.joint.kind
+        if (
+            kind not in FORMS
+            and engine != "dalembert"
+            and (body.nq != body.nv or body.joint.unit_quaternions)
+        ):
             raise ModelError(f'joint "{body.joint_name}" of kind {kind} has no counterpart in {engine}')
-    return common_codec(body.nq)
+        parts.append(Part(body, FORMS[kind][engine] if kind in FORMS else None, q_start, v_start))
+        q_start, v_start = q_start + parts[-1].nq, v_start + body.nv
+    return parts
 
 
 def _continuous(model: Model, names: Iterable[str]) -> frozenset[str]:

@@ -7,7 +7,6 @@ builder's checks.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -20,7 +19,8 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from dalembert.errors import DalembertError, ModelError, UnknownNameError
-from dalembert.model.body import Body, Limits
+from dalembert.model.body import LIMITS, LOOP_PLACEMENTS, PER_VELOCITY, Limits
+from dalembert.model.builder import BODY_ARGUMENTS, ModelBuilder, builder_calls
 from dalembert.model.joints import REGISTRY, Joint, joint_from_data
 from dalembert.model.shapes import Shape, shape_kinds
 from dalembert.model.user_constraints import KnownFunction
@@ -28,7 +28,6 @@ from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat
 from dalembert.spatial.transform import Placement
 
 if TYPE_CHECKING:
-    from dalembert.model.builder import ModelBuilder
     from dalembert.model.model import Model
 
 
@@ -167,6 +166,12 @@ class Reader:
             raise ModelError(f'{self.place}: "{key}" has {len(found)} numbers, {count} expected')
         return found
 
+    def numbers_or_none(self, key: str) -> tuple[float, ...] | None:
+        return self.take(key) if self._data.get(key, key) is None else self.numbers(key)
+
+    def names(self, key: str) -> list[str]:
+        return [str(item) for item in self.items(key)]
+
     def reader(self, key: str) -> Reader:
         return Reader(self.take(key), f"{self.place}.{key}")
 
@@ -183,6 +188,15 @@ class Reader:
     def inertia(self, key: str) -> RigidInertia:
         mass, x, y, z, *moments = self.numbers(key, 10)
         return RigidInertia.from_compact(mass, Vec3(x, y, z), SymMat3(*moments))
+
+    def limits(self, key: str) -> Limits:
+        inner = self.reader(key)
+        limits = Limits(**{part: inner.numbers(part) for part in LIMITS})
+        inner.close()
+        return limits
+
+    def shapes(self, key: str) -> list[Shape]:
+        return [item.shape() for item in self.readers(key)]
 
     def placement(self, key: str) -> Placement:
         inner = self.reader(key)
@@ -234,8 +248,29 @@ FORMAT = "dalembert-model"
 FORMAT_VERSION = 1
 """Raised when the saved form changes, so that a reader rejects forms that it does not know."""
 
-_VELOCITY_FIELDS: Final = ("armature", "damping", "friction", "stiffness")
-_LIMIT_FIELDS: Final = ("lower", "upper", "velocity", "effort")
+SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "bodies": ("add_body", ("name", "parent", *BODY_ARGUMENTS)),
+    "frames": ("add_frame", ("name", "body", "placement")),
+    "loops": ("add_loop", ("name", "predecessor", "successor", "joint", *LOOP_PLACEMENTS)),
+    "couplings": ("add_coupling", ("name", "joints", "coefficients", "offset", "dependent")),
+    "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution")),
+}
+"""The lists of a saved model: the builder's method for their items, and the entries of an item in order."""
+
+READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
+    **dict.fromkeys(("placement", *LOOP_PLACEMENTS), Reader.placement),
+    **dict.fromkeys((*PER_VELOCITY, "rest", "coefficients"), Reader.numbers),
+    "joint": Reader.joint,
+    "inertia": Reader.inertia,
+    "limits": Reader.limits,
+    "shapes": Reader.shapes,
+    "joints": Reader.names,
+    "offset": Reader.number,
+    "friction": Reader.numbers_or_none,
+    "restitution": Reader.take,
+}
+"""How an entry is read; all others are text."""
+
 _FUNCTION_TOKENS: Final[dict[int, tuple[weakref.ref[Any], str]]] = {}
 """Tokens of users' functions by `id`, since not all functions can be hashed."""
 
@@ -302,75 +337,52 @@ def from_json(text: str | bytes) -> Model:
 
 def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]:
     """Return the model as dictionaries, lists, strings and floats."""
-
-    def name_of(body: int) -> str:
-        return "world" if body < 0 else model.bodies[body].name
-
-    return {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
         "name": model.name,
         "gravity": _floats(model.gravity.to_list(), "gravity"),
-        "bodies": [_body_data(body, name_of(body.parent), joint) for body in model.bodies],
-        "frames": [
-            {
-                "name": frame.name,
-                "body": name_of(frame.body),
-                "placement": _placement_data(frame.placement, frame.name),
-            }
-            for frame in model.frames
-        ],
-        "loops": [
-            {
-                "name": loop.name,
-                "predecessor": name_of(loop.predecessor),
-                "successor": name_of(loop.successor),
-                "joint": joint(loop.joint, loop.name),
-                "placement_predecessor": _placement_data(loop.placement_predecessor, loop.name),
-                "placement_successor": _placement_data(loop.placement_successor, loop.name),
-            }
-            for loop in model.loops
-        ],
-        "couplings": [
-            {
-                "name": coupling.name,
-                "joints": [name for name, _ in coupling.coefficients],
-                "coefficients": _floats([k for _, k in coupling.coefficients], coupling.name),
-                "offset": coupling.offset,
-                "dependent": coupling.dependent,
-            }
-            for coupling in model.couplings
-        ],
+        "bodies": [],
+        "frames": [],
+        "loops": [],
+        "couplings": [],
         "actuated": list(model.actuated),
-        "world_shapes": [_shape_data(shape, "world") for shape in model.world_shapes],
+        "world_shapes": [_data(shape, "world", joint) for shape in model.world_shapes],
         "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
-        "contact_pairs": [dataclasses.asdict(pair) for pair in model.contact_pairs],
+        "contact_pairs": [],
     }
+    sections = {method: (section, keys) for section, (method, keys) in SECTIONS.items()}
+    for method, arguments in builder_calls(model):
+        if method == "add_coupling":
+            terms = arguments["coefficients"]
+            arguments |= {"joints": list(terms), "coefficients": tuple(terms.values())}
+        if method in sections:
+            section, keys = sections[method]
+            owner = arguments.get("name", "")
+            content[section].append({key: _data(arguments[key], owner, joint) for key in keys})
+    return content
 
 
-def _body_data(body: Body, parent: str, joint: Callable[[Joint, str], Any]) -> dict[str, Any]:
-    data = {
-        "name": body.name,
-        "parent": parent,
-        "joint_name": body.joint_name,
-        "joint": joint(body.joint, body.joint_name),
-        "placement": _placement_data(body.placement, body.name),
-        "inertia": _floats(body.inertia.leaves(), body.name),
-        "rest": _floats(body.rest, body.name),
-        "limits": {part: _floats(getattr(body.limits, part), body.name) for part in _LIMIT_FIELDS},
-        "shapes": [_shape_data(shape, body.name) for shape in body.shapes],
-    }
-    return data | {part: _floats(getattr(body, part), body.name) for part in _VELOCITY_FIELDS}
-
-
-def _shape_data(shape: Shape, owner: str) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": shape.kind}
-    for name, item in shape.data():
-        if isinstance(item, Placement):
-            data[name] = _placement_data(item, owner)
-        else:
-            data[name] = list(item) if isinstance(item, tuple) else item
-    return data
+def _data(value: Any, owner: str, joint: Callable[[Joint, str], Any]) -> Any:
+    """Return an argument of the builder as plain data; `owner` names it in errors."""
+    if isinstance(value, Joint):
+        return joint(value, owner)
+    if isinstance(value, Placement):
+        return _placement_data(value, owner)
+    if isinstance(value, RigidInertia):
+        return _floats(value.leaves(), owner)
+    if isinstance(value, Limits):
+        return {part: _floats(getattr(value, part), owner) for part in LIMITS}
+    if isinstance(value, Shape):
+        fields = {
+            name: _placement_data(item, owner) if isinstance(item, Placement) else item
+            for name, item in value.data()
+        }
+        return {"type": value.kind} | fields
+    if isinstance(value, tuple | list):
+        number = isinstance(value, tuple) and not any(isinstance(item, Shape) for item in value)
+        return _floats(value, owner) if number else [_data(item, owner, joint) for item in value]
+    return value
 
 
 def _placement_data(placement: Placement, owner: str) -> dict[str, Any]:
@@ -446,65 +458,25 @@ def _dump(value: Any) -> str:
 
 
 def _build(content: Reader) -> Model:
-    from dalembert.model.builder import ModelBuilder
-
+    """Build the model; models saved by earlier versions may lack the entries about contact."""
     builder = ModelBuilder(gravity=content.numbers("gravity", 3), name=content.text("name"))
-    for item in content.readers("bodies"):
-        limits = item.reader("limits")
-        builder.add_body(
-            item.text("name"),
-            item.text("parent"),
-            item.joint("joint"),
-            item.text("joint_name"),
-            placement=item.placement("placement"),
-            inertia=item.inertia("inertia"),
-            rest=item.numbers("rest"),
-            limits=Limits(**{part: tuple(limits.numbers(part)) for part in _LIMIT_FIELDS}),
-            shapes=[shape.shape() for shape in item.readers("shapes")],
-            **{part: item.numbers(part) for part in _VELOCITY_FIELDS},
-        )
-        limits.close()
-        item.close()
-    for item in content.readers("frames"):
-        builder.add_frame(item.text("name"), item.text("body"), item.placement("placement"))
-        item.close()
-    for item in content.readers("loops"):
-        builder.add_loop(
-            item.text("name"),
-            item.text("predecessor"),
-            item.text("successor"),
-            item.joint("joint"),
-            item.placement("placement_predecessor"),
-            item.placement("placement_successor"),
-        )
-        item.close()
-    for item in content.readers("couplings"):
-        joints = [str(joint) for joint in item.items("joints")]
-        terms = dict(zip(joints, item.numbers("coefficients", len(joints))))
-        builder.add_coupling(
-            item.text("name"), terms, offset=item.number("offset"), dependent=item.text("dependent")
-        )
-        item.close()
-    builder.set_actuated([str(name) for name in content.items("actuated")])
-    _build_contact(content, builder)
-    return builder.build(inertia="as_given")
-
-
-def _build_contact(content: Reader, builder: ModelBuilder) -> None:
-    """Add the world's shapes, exclusions and contact pairs; models saved by earlier versions may lack
-    them.
-    """
+    for section, (method, keys) in SECTIONS.items():
+        for item in content.readers(section, missing=() if section == "contact_pairs" else None):
+            arguments = {key: READERS.get(key, Reader.text)(item, key) for key in keys}
+            if "joints" in arguments:
+                joints, k = arguments.pop("joints"), arguments["coefficients"]
+                if len(k) != len(joints):
+                    raise ModelError(
+                        f'{item.place}: "coefficients" has {len(k)} numbers, {len(joints)} expected'
+                    )
+                arguments["coefficients"] = dict(zip(joints, k))
+            getattr(builder, method)(**arguments)
+            item.close()
+    builder.set_actuated(content.names("actuated"))
     for item in content.readers("world_shapes", missing=()):
         builder.add_shape("world", item.shape())
     for pair in content.items("contact_exclusions", missing=()):
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelError(f"{content.place}.contact_exclusions must hold pairs of bodies, got {pair!r}")
         builder.exclude_contact(*pair)
-    for item in content.readers("contact_pairs", missing=()):
-        builder.add_contact_pair(
-            item.text("first"),
-            item.text("second"),
-            friction=item.take("friction"),
-            restitution=item.take("restitution"),
-        )
-        item.close()
+    return builder.build(inertia="as_given")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError, ShapeError
-from dalembert.model.body import Body, Limits
-from dalembert.model.builder import ModelBuilder
+from dalembert.model.body import Body
+from dalembert.model.builder import Call, ModelBuilder, builder_calls
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Fixed
 from dalembert.model.model import Model
@@ -36,25 +36,21 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
     names = {model.joint(name).name for name in joints}
     positions = _positions(model, q)
     couplings, names = _reduced_couplings(model, names, positions)
-    builder = ModelBuilder(gravity=model.gravity, name=model.name)
-    for body in model.bodies:
-        if body.joint_name in names:
-            if body.joint.time_dependent:
-                raise ModelError(f'joint "{body.joint_name}" depends on time and cannot be locked')
-            X_J = body.joint.transform(positions[body.joint_name])
-            body = dataclasses.replace(
-                body,
-                joint=Fixed(),
-                placement=body.placement.as_transform() @ X_J,
-                armature=(),
-                damping=(),
-                friction=(),
-                stiffness=(),
-                rest=(),
-                limits=Limits((), (), (), ()),
-            )
-        _add_body(builder, model, body, _same, None)
-    _add_rest(builder, model, _same, couplings=False)
+
+    def locked_call(call: Call) -> Call:
+        method, arguments = call
+        if method != "add_body" or arguments["joint_name"] not in names:
+            return call
+        name, joint, placement = (arguments[key] for key in ("joint_name", "joint", "placement"))
+        if joint.time_dependent:
+            raise ModelError(f'joint "{name}" depends on time and cannot be locked')
+        kept = {key: arguments[key] for key in ("name", "parent", "joint_name", "inertia", "shapes")}
+        X = placement.as_transform() @ joint.transform(positions[name])
+        return method, kept | {"joint": Fixed(), "placement": X}
+
+    builder = _builder(
+        model, (locked_call(call) for call in builder_calls(model) if call[0] != "add_coupling")
+    )
     for name, (terms, offset, dependent) in couplings.items():
         builder.add_coupling(name, terms, offset=offset, dependent=dependent)
     _add_constraints(
@@ -86,13 +82,11 @@ def attach(
     def rename(name: str) -> str:
         return prefix + name
 
-    builder = ModelBuilder(gravity=model.gravity, name=model.name)
-    for body in model.bodies:
-        _add_body(builder, model, body, _same, None)
-    for body in other.bodies:
-        _add_body(builder, other, body, rename, (root, base))
-    _add_rest(builder, model, _same)
-    _add_rest(builder, other, rename, (root, base))
+    def home(name: str) -> tuple[str, Transform | None]:
+        return (root, base) if name == WORLD_NAME else (rename(name), None)
+
+    moved = (_relocate(call, rename, home) for call in builder_calls(other))
+    builder = _builder(model, [*builder_calls(model), *moved])
     _add_constraints(builder, model, _same)
     _add_constraints(builder, other, rename)
     builder.set_actuated([*model.actuated, *map(rename, other.actuated)])
@@ -127,10 +121,7 @@ def tree(model: Model) -> Model:
 
 def rebuild_checked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
     """Return the same model rebuilt through the builder's checks."""
-    builder = ModelBuilder(gravity=model.gravity, name=model.name)
-    for body in model.bodies:
-        _add_body(builder, model, body, _same, None)
-    _add_rest(builder, model, _same)
+    builder = _builder(model, builder_calls(model))
     for constraint in model.constraints:
         builder.add_constraint(constraint.function, constraint.kind, name=constraint.name)  # type: ignore[arg-type]
     if model.closure is not None:
@@ -147,50 +138,43 @@ def merge_fixed_bodies(model: Model) -> Model:
     bodies fixed to the world lose their inertia, and their shapes become the world's.
     """
     # For each body, the name of the body that carries its frame, and the frame's placement there.
-    home: dict[int, tuple[str, Transform]] = {-1: (WORLD_NAME, Transform.identity())}
-    kept: dict[str, Body] = {}
-    frames: list[tuple[str, str, Placement]] = []
-    merged: list[tuple[str, Shape]] = []
-    for body in model.bodies:
-        name, at_parent = home[body.parent]
-        at = at_parent @ body.placement
-        if not isinstance(body.joint, Fixed):
-            home[body.index] = (body.name, Transform.identity())
-            kept[body.name] = dataclasses.replace(body, placement=at)
+    identity = Transform.identity()
+    home: dict[str, tuple[str, Transform]] = {WORLD_NAME: (WORLD_NAME, identity)}
+    kept: dict[str, dict[str, Any]] = {}
+    frames: list[Call] = []
+    shapes: list[Call] = []
+    rest: list[Call] = []
+    for method, arguments in builder_calls(model):
+        if method != "add_body":
+            rest.append(_relocate((method, arguments), _same, lambda name: _unless(identity, *home[name])))
             continue
-        home[body.index] = (name, at)
-        frames.append((body.name, name, at))
-        merged += [(name, _move_shape(shape, at)) for shape in body.shapes]
-        if name in kept:
-            whole: RigidInertia = kept[name].inertia + at.inverse_apply(body.inertia)
-            kept[name] = dataclasses.replace(kept[name], inertia=whole)
-    builder = ModelBuilder(gravity=model.gravity, name=model.name)
-    for body in kept.values():
-        _add_plain(builder, body, home[body.parent][0], _same)
-    for shape in model.world_shapes:
-        builder.add_shape(WORLD_NAME, shape)
-    for carrier, shape in merged:
-        builder.add_shape(carrier, shape)
-    add_contact(builder, model, lambda name: home[model.frame(name).body][0], _same)
-    for frame in frames:
-        builder.add_frame(*frame)
-    for item in model.frames:
-        carrier, at = home[item.body]
-        builder.add_frame(item.name, carrier, at @ item.placement)
-    for loop in model.loops:
-        p, at_p = home[loop.predecessor]
-        s, at_s = home[loop.successor]
-        builder.add_loop(
-            loop.name, p, s, loop.joint, at_p @ loop.placement_predecessor, at_s @ loop.placement_successor
-        )
-    for coupling in model.couplings:
-        builder.add_coupling(
-            coupling.name, dict(coupling.coefficients), offset=coupling.offset, dependent=coupling.dependent
-        )
+        name = arguments["name"]
+        carrier, at_parent = home[arguments["parent"]]
+        at = at_parent @ arguments["placement"]
+        if not isinstance(arguments["joint"], Fixed):
+            home[name] = (name, identity)
+            kept[name] = arguments | {"parent": carrier, "placement": at}
+            continue
+        home[name] = (carrier, at)
+        frames.append(("add_frame", {"name": name, "body": carrier, "placement": at}))
+        shapes += [
+            ("add_shape", {"body": carrier, "shape": _move(shape, at)}) for shape in arguments["shapes"]
+        ]
+        if carrier in kept:
+            whole: RigidInertia = kept[carrier]["inertia"] + at.inverse_apply(arguments["inertia"])
+            kept[carrier] = kept[carrier] | {"inertia": whole}
+    inside = [call for call in rest if call[0] != "exclude_contact" or call[1]["body"] != call[1]["other"]]
+    bodies = [("add_body", arguments) for arguments in kept.values()]
+    builder = _builder(model, [*bodies, *frames, *inside, *shapes])
     _add_constraints(builder, model, _same)
-    moving = {body.joint_name for body in kept.values()}
+    moving = {arguments["joint_name"] for arguments in kept.values()}
     builder.set_actuated(name for name in model.actuated if name in moving)
     return builder.build(inertia="as_given")
+
+
+def _unless(identity: Transform, carrier: str, X: Transform) -> tuple[str, Transform | None]:
+    """Return the carrier and the placement on it, None for the identity."""
+    return carrier, None if X is identity else X
 
 
 def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]]:
@@ -251,47 +235,42 @@ def _same(name: str) -> str:
     return name
 
 
-def add_contact(builder: ModelBuilder, model: Model, body: Rename = _same, shape: Rename = _same) -> None:
-    """Add the exclusions and pairs of a model, its bodies and shapes under their new names."""
-    for pair in model.contact_exclusions:
-        first, second = map(body, pair)
-        if first != second:
-            builder.exclude_contact(first, second)
-    for item in model.contact_pairs:
-        builder.add_contact_pair(
-            shape(item.first), shape(item.second), friction=item.friction, restitution=item.restitution
-        )
+def _builder(model: Model, calls: Iterable[Call]) -> ModelBuilder:
+    """Return a builder with the model's gravity and name, after these calls."""
+    builder = ModelBuilder(gravity=model.gravity, name=model.name)
+    for method, arguments in calls:
+        getattr(builder, method)(**arguments)
+    return builder
 
 
-def _add_body(
-    builder: ModelBuilder, model: Model, body: Body, rename: Rename, base: tuple[str, Transform] | None
-) -> None:
-    """Add a body of a model under its new name; `base` stands in for the model's world."""
-    if body.parent >= 0:
-        _add_plain(builder, body, rename(model.bodies[body.parent].name), rename)
-    elif base is None:
-        _add_plain(builder, body, WORLD_NAME, rename)
-    else:
-        moved = dataclasses.replace(body, placement=base[1] @ body.placement)
-        _add_plain(builder, moved, base[0], rename)
+PLACES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
+    "add_body": (("parent", "placement"),),
+    "add_frame": (("body", "placement"),),
+    "add_loop": (("predecessor", "placement_predecessor"), ("successor", "placement_successor")),
+    "add_shape": (("body", "shape"),),
+    "exclude_contact": (("body", ""), ("other", "")),
+}
+"""The arguments of the builder's methods that name a body, each with the argument that is placed on it."""
 
 
-def _add_plain(builder: ModelBuilder, body: Body, parent: str, rename: Rename) -> None:
-    builder.add_body(
-        rename(body.name),
-        parent,
-        body.joint,
-        rename(body.joint_name),
-        placement=body.placement,
-        inertia=body.inertia,
-        limits=body.limits,
-        damping=body.damping,
-        armature=body.armature,
-        friction=body.friction,
-        stiffness=body.stiffness,
-        rest=body.rest,
-        shapes=[_rename_shape(shape, rename) for shape in body.shapes],
-    )
+def _relocate(call: Call, rename: Rename, home: Callable[[str], tuple[str, Transform | None]]) -> Call:
+    """Return the call with other names; `home` gives the new carrier of a body's frame, and where it is."""
+    method, given = call
+    arguments = dict(given)
+    for key in ("name", "joint_name", "dependent", "first", "second"):
+        if key in given:
+            arguments[key] = rename(given[key])
+    if "coefficients" in given:
+        arguments["coefficients"] = {rename(joint): k for joint, k in given["coefficients"].items()}
+    if "shapes" in given:
+        arguments["shapes"] = [_rename_shape(shape, rename) for shape in given["shapes"]]
+    if "shape" in given:
+        arguments["shape"] = _rename_shape(given["shape"], rename)
+    for key, placed in PLACES.get(method, ()):
+        arguments[key], X = home(given[key])
+        if X is not None and placed:
+            arguments[placed] = _move(arguments[placed], X)
+    return method, arguments
 
 
 def _rename_shape(shape: Shape, rename: Rename) -> Shape:
@@ -300,38 +279,8 @@ def _rename_shape(shape: Shape, rename: Rename) -> Shape:
     return shape if own == shape.name else dataclasses.replace(shape, name=own)
 
 
-def _move_shape(shape: Shape, X: Transform | None) -> Shape:
-    """Return the shape with X applied before its placement."""
-    return shape if X is None else dataclasses.replace(shape, placement=X @ shape.placement)
-
-
-def _add_rest(
-    builder: ModelBuilder,
-    model: Model,
-    rename: Rename,
-    base: tuple[str, Transform] | None = None,
-    *,
-    couplings: bool = True,
-) -> None:
-    """Add the frames, loops and couplings of a model, what stands on its world, and what may touch."""
-    root, X = base if base is not None else (WORLD_NAME, None)
-
-    def place(body: int, placement: Placement) -> tuple[str, Any]:
-        if body >= 0:
-            return rename(model.bodies[body].name), placement
-        return root, placement if X is None else X @ placement
-
-    for shape in model.world_shapes:
-        builder.add_shape(root, _move_shape(_rename_shape(shape, rename), X))
-    add_contact(builder, model, lambda name: root if name == WORLD_NAME else rename(name), rename)
-    for frame in model.frames:
-        builder.add_frame(rename(frame.name), *place(frame.body, frame.placement))
-    for loop in model.loops:
-        p, X_P = place(loop.predecessor, loop.placement_predecessor)
-        s, X_S = place(loop.successor, loop.placement_successor)
-        builder.add_loop(rename(loop.name), p, s, loop.joint, X_P, X_S)
-    for coupling in model.couplings if couplings else ():
-        terms = {rename(joint): k for joint, k in coupling.coefficients}
-        builder.add_coupling(
-            rename(coupling.name), terms, offset=coupling.offset, dependent=rename(coupling.dependent)
-        )
+def _move(placed: Any, X: Transform) -> Any:
+    """Return a placement, or a shape, with X applied before it."""
+    if isinstance(placed, Shape):
+        return dataclasses.replace(placed, placement=X @ placed.placement)
+    return X @ placed

@@ -44,12 +44,11 @@ from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, JointMotion, Limits
-from dalembert.model.builder import ModelBuilder
+from dalembert.model.builder import ModelBuilder, builder_calls
 from dalembert.model.joints import Joint, Prismatic, Revolute
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
-from dalembert.model.surgery import add_contact
 from dalembert.model.system import WORLD_NAME
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero
@@ -387,16 +386,9 @@ def stacked_hinges(model: Model) -> Model:
         parent = WORLD_NAME if body.parent < 0 else model.bodies[body.parent].name
         joints = _add_stack(builder, body, parent)
         actuated += joints if body.joint_name in model.actuated else []
-    for frame in model.frames:
-        carrier = WORLD_NAME if frame.body < 0 else model.bodies[frame.body].name
-        builder.add_frame(frame.name, carrier, frame.placement)
-    for coupling in model.couplings:
-        builder.add_coupling(
-            coupling.name, dict(coupling.coefficients), offset=coupling.offset, dependent=coupling.dependent
-        )
-    for shape in model.world_shapes:
-        builder.add_shape(WORLD_NAME, shape)
-    add_contact(builder, model)
+    for method, arguments in builder_calls(model):
+        if method != "add_body":
+            getattr(builder, method)(**arguments)
     for body in model.bodies:
         if body.nv > 1 and body.parent >= 0:  # the ends of a stack are no longer parent and child
             builder.exclude_contact(model.bodies[body.parent].name, body.name)
