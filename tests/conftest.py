@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from dalembert.model.system import System
+from dalembert.model import Model
 
 settings.register_profile("gate", deadline=None, derandomize=True, print_blob=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
@@ -39,7 +39,7 @@ def drop_kernels() -> Iterator[None]:
     """
     yield
     for item in gc.get_objects():
-        if issubclass(type(item), System):
+        if issubclass(type(item), Model):
             item.functions.clear()
     gc.collect()
     return_free_memory()

@@ -17,7 +17,7 @@ from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.model.user_constraints import Constraint, LoopClosure
+from dalembert.model.user_functions import Constraint, LoopClosure
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force, Motion, Transform, Vec3
 from dalembert.spatial.exponential import so3_log

@@ -15,7 +15,7 @@ from dalembert.errors import ArgumentError, DalembertError, own_errors, whole_nu
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
 from dalembert.model.model import Model
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.tracing.program import OperationCount, count_operations
 from dalembert.tracing.trace import ArrayInput, trace

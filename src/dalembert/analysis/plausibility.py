@@ -30,8 +30,7 @@ from dalembert.model.body import Body, Limits
 from dalembert.model.checks import inspect_bodies
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Mesh, Shape, Sphere
-from dalembert.model.system import WORLD_NAME
-from dalembert.model.topology import ConnectivityGraph
+from dalembert.model.topology import WORLD_NAME, ConnectivityGraph
 from dalembert.spatial import physical_problems
 from dalembert.spatial.transform import Transform
 

@@ -25,8 +25,8 @@ from dalembert.errors import ProgramSizeError, TracingError
 from dalembert.model import configuration
 from dalembert.model.body import Body
 from dalembert.model.model import Model
-from dalembert.model.system import enrol_tracer
 from dalembert.model.tree import PerBody
+from dalembert.model.user_functions import enrol_tracer
 from dalembert.model.values import replace_values
 from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value

@@ -14,8 +14,7 @@ from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.convex_hull import hull_of
 from dalembert.model.shapes.shape import USUAL_FRICTION
-from dalembert.model.system import WORLD_NAME
-from dalembert.model.topology import WORLD
+from dalembert.model.topology import WORLD, WORLD_NAME
 from dalembert.model.tree import PerBody
 from dalembert.spatial import Transform
 

@@ -16,7 +16,7 @@ from dalembert.model.dh import DHRow, dh_chain, dh_placement, from_classic
 from dalembert.model.model import Model
 from dalembert.model.topology import ConnectivityGraph
 from dalembert.model.tree import PerBody, Tree
-from dalembert.model.user_constraints import Constraint, LoopClosure
+from dalembert.model.user_functions import Constraint, LoopClosure
 from dalembert.model.values import replace_values
 
 __all__ = [

@@ -19,14 +19,13 @@ from dalembert.model.body import (
     Loop,
     ShapePair,
 )
-from dalembert.model.checks import checked_closure, checked_constraint, takes_time
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
 from dalembert.model.shapes import Shape
 from dalembert.model.shapes.shape import checked_friction, checked_restitution, checked_shape
-from dalembert.model.system import WORLD_NAME
-from dalembert.model.user_constraints import KINDS, Constraint
+from dalembert.model.topology import WORLD_NAME
+from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
 from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3
 from dalembert.spatial.transform import Placement

@@ -18,7 +18,7 @@ from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body, Coupling, Dependence
 from dalembert.model.checks import is_finite, require_known
 from dalembert.model.joints import Joint
-from dalembert.model.user_constraints import transfer_constraint
+from dalembert.model.user_functions import transfer_constraint
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model

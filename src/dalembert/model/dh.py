@@ -19,7 +19,7 @@ from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import Model
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 from dalembert.spatial import AxialScrew, RigidInertia, ScrewChain
 
 Z = (0.0, 0.0, 1.0)

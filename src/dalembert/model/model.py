@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, final
+from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import DtypeError
-from dalembert.model.body import Body
-from dalembert.model.system import WORLD_NAME, System
+from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
+from dalembert.model import configuration, coupling, topology, values
+from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
+from dalembert.model.shapes import Shape
+from dalembert.model.topology import WORLD_NAME
+from dalembert.model.tree import Tree
+from dalembert.model.user_functions import Constraint, LoopClosure, WatchedFunctions, watches_of
 from dalembert.scalar import Scalar
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import FrozenValueError, Placement, Transform, Vec3
 
 Array = npt.NDArray[np.float64]
 
 
-def _restore(content: Mapping[str, Any]) -> Model:
-    """Rebuild a pickled model."""
-    return Model(**content)
+CONTENT: Final = (
+    *("bodies", "gravity", "frames", "loops", "couplings", "constraints", "closure", "actuated"),
+    *("world_shapes", "contact_exclusions", "contact_pairs", "name", "report"),
+)
+"""The arguments that make a model, which it holds under the same names."""
+
+
+def _text(name: object) -> str:
+    if not isinstance(name, str):
+        raise UnknownNameError(f"a name is a string, but {name!r} of type {type(name).__name__} was given")
+    return name
 
 
 @final
-class Model(System):
+class Model(Tree):
     """A system of rigid bodies: a tree of bodies and joints, loop joints, couplings and user constraints.
 
     `ModelBuilder.build` makes and checks it. A model is frozen, and compared and hashed by content. If
@@ -40,20 +53,175 @@ class Model(System):
     Vec3(x=0.0, y=0.0, z=-1.62)
     """
 
-    __slots__ = ()
+    __slots__ = (*CONTENT, "_digest", "functions", "joints", "loop_names", "nq", "nv", "parents")
+
+    bodies: Named[Body]
+    joints: Named[JointView]
+    frames: Named[Frame]
+    loops: Named[Loop]
+    couplings: Named[Coupling]
+    constraints: Named[Constraint]
+    closure: LoopClosure | None
+    actuated: tuple[str, ...]
+    world_shapes: tuple[Shape, ...]
+    """Geometry that is fixed to the world, in world coordinates."""
+    contact_exclusions: tuple[tuple[str, str], ...]
+    """Pairs of bodies, or a body and "world", that never touch; a body and its parent never do anyway."""
+    contact_pairs: tuple[ShapePair, ...]
+    """Pairs of shapes that may touch regardless of their masks and bodies."""
+    name: str
+    report: tuple[str, ...]
+    functions: dict[Any, Any]
+    """Cache of the functions compiled for this model; not part of its content."""
+    _digest: str | None
+
+    def __init__(
+        self,
+        *,
+        bodies: Iterable[Body],
+        gravity: Vec3,
+        frames: Iterable[Frame] = (),
+        loops: Iterable[Loop] = (),
+        couplings: Iterable[Coupling] = (),
+        constraints: Iterable[Constraint] = (),
+        closure: LoopClosure | None = None,
+        actuated: Sequence[str] | None = None,
+        world_shapes: Iterable[Shape] = (),
+        contact_exclusions: Iterable[tuple[str, str]] = (),
+        contact_pairs: Iterable[ShapePair] = (),
+        name: str = "model",
+        report: Iterable[str] = (),
+    ) -> None:
+        held = Named("body", bodies)
+        joints = Named("joint", (JointView(body) for body in held))
+        held_loops, held_constraints = Named("loop", loops), Named("constraint", constraints)
+        explicit = ("loop closure",) if closure is not None else ()
+        slots: dict[str, Any] = {
+            "bodies": held,
+            "joints": joints,
+            "frames": Named("frame", frames),
+            "loops": held_loops,
+            "loop_names": (*held_loops.names, *held_constraints.names, *explicit),
+            "couplings": Named("coupling", couplings),
+            "constraints": held_constraints,
+            "closure": closure,
+            "actuated": joints.names if actuated is None else tuple(actuated),
+            "world_shapes": tuple(world_shapes),
+            "contact_exclusions": tuple(contact_exclusions),
+            "contact_pairs": tuple(contact_pairs),
+            "gravity": gravity,
+            "parents": tuple(body.parent for body in held),
+            "nq": max((body.q_slice.stop for body in held), default=0),
+            "nv": max((body.v_slice.stop for body in held), default=0),
+            "name": name,
+            "report": tuple(report),
+            "_digest": None,
+        }
+        for slot, value in slots.items():
+            object.__setattr__(self, slot, value)
+        watches = tuple(watches_of(self))
+        object.__setattr__(self, "functions", WatchedFunctions(watches) if watches else {})
+
+    # names
+
+    def body(self, name: str) -> Body:
+        """Return the body of this name."""
+        return self.bodies[_text(name)]
+
+    def joint(self, name: str) -> JointView:
+        """Return the joint of this name, with its slices of q and v."""
+        return self.joints[_text(name)]
+
+    def frame(self, name: str) -> Frame:
+        """Return the frame of this name; a body's name gives the body's own frame, "world" the base."""
+        if self.frames.has(_text(name)):
+            return self.frames[name]
+        if self.bodies.has(name):
+            return Frame(name, self.bodies[name].index, Transform.identity())
+        if name == WORLD_NAME:
+            return Frame(name, topology.WORLD, Transform.identity())
+        raise UnknownNameError.of("frame", name, (*self.bodies.names, *self.frames.names, WORLD_NAME))
+
+    # connectivity
+
+    def support(self, body: Body | int) -> frozenset[int]:
+        """Return kappa(i), the joints between the world and body i."""
+        return topology.support(self.parents, self._index(body))
+
+    def children(self, body: Body | int) -> frozenset[int]:
+        """Return mu(i), the children of body i, or of the world (-1)."""
+        return topology.children(self.parents, self._index(body))
+
+    def subtree(self, body: Body | int) -> frozenset[int]:
+        """Return nu(i), the bodies that joint i moves."""
+        return topology.subtree(self.parents, self._index(body))
+
+    def expanded_parents(self) -> tuple[int, ...]:
+        """Return the parent array of the tree's velocity variables (Featherstone 2008 Table 6.4)."""
+        return topology.expand_parents(self.parents, [body.nv for body in self.bodies])[0]
+
+    def _index(self, body: Body | int) -> int:
+        index = body.index if isinstance(body, Body) else body
+        if not topology.WORLD <= index < len(self.bodies):
+            raise ArgumentError(
+                f"there is no body {index}; bodies are 0 to {len(self.bodies) - 1}, and -1 is the world"
+            )
+        return index
+
+    @property
+    def total_mass(self) -> Scalar:
+        """The mass of all bodies [kg]."""
+        return sum(body.inertia.mass for body in self.bodies)
+
+    @property
+    def has_functions(self) -> bool:
+        """True if the model contains Python functions, such as constraints and user-defined joints."""
+        return isinstance(self.functions, WatchedFunctions)
+
+    @property
+    def state_of_functions(self) -> str:
+        """The digest of what the model's Python functions compute now; "" if it contains none."""
+        return self.functions.state() if isinstance(self.functions, WatchedFunctions) else ""
+
+    @property
+    def time_dependent(self) -> bool:
+        """True if a joint or constraint depends on time, so that functions of the model need `time`."""
+        return (
+            any(body.joint.time_dependent for body in self.bodies)
+            or any(loop.joint.time_dependent for loop in self.loops)
+            or any(constraint.time_dependent for constraint in self.constraints)
+            or (self.closure is not None and self.closure.time_dependent)
+        )
+
+    # frozen
+
+    def content(self) -> dict[str, Any]:
+        """Return the constructor arguments of this system."""
+        parts = {name: getattr(self, name) for name in CONTENT}
+        return {name: tuple(part) if isinstance(part, Named) else part for name, part in parts.items()}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenValueError(
+            f'a model is frozen, "{name}" cannot be set; use model.with_values(…) or build another one'
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenValueError(f'a model is frozen, "{name}" cannot be deleted')
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return self
 
     # the configuration space
 
     def neutral(self) -> Array:
         """Return q `(nq,)` with every joint at zero displacement."""
-        from dalembert.model import configuration
-
         return np.array(configuration.neutral(self), dtype=np.float64)
 
     def random_state(self, seed: int | np.random.Generator) -> tuple[Array, Array]:
         """Draw q `(nq,)` and v `(nv,)` within the limits; the same seed gives the same state."""
-        from dalembert.model import configuration
-
         return configuration.random_state(self, seed)
 
     # loops and couplings
@@ -64,20 +232,14 @@ class Model(System):
         Each set has its own block of K (Featherstone 2008 section 8.9); `algorithms.constraints.clusters`
         returns the joints as well.
         """
-        from dalembert.model.coupling import loop_clusters
-
-        return tuple(cluster.constraints for cluster in loop_clusters(self))
+        return tuple(cluster.constraints for cluster in coupling.loop_clusters(self))
 
     def uncoupled(self) -> Model:
         """Return the same system without its couplings, with every joint's own coordinates in q and v."""
-        from dalembert.model import coupling
-
         return coupling.uncouple(self)
 
     def expansion(self) -> tuple[list[list[float]], list[float]]:
         """Return (G, g) with v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
-        from dalembert.model import coupling
-
         return coupling.expansion(self)
 
     def expand_q(self, q: Sequence[Scalar]) -> list[Scalar]:
@@ -139,22 +301,16 @@ class Model(System):
 
     def value(self, name: str) -> Any:
         """Return a named number or read-only array, such as "upper.mass" or "elbow.placement"."""
-        from dalembert.model import values
-
         return values.value(self, name)
 
     def value_names(self) -> tuple[str, ...]:
         """Return every name that `value`, `with_values` and run-time parameters accept."""
-        from dalembert.model import values
-
         return values.value_names(self)
 
     def with_values(
         self, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
     ) -> Model:
         """Return the model with other values under the given names, checked as by the builder."""
-        from dalembert.model import values
-
         return values.with_values(self, new, inertia=inertia)
 
     # text
@@ -198,7 +354,7 @@ class Model(System):
         return f'<Model "{self.name}": {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}>'
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.content(),)
+        return functools.partial(Model, **self.content()), ()
 
 
 def require_model(model: object) -> Model:
@@ -229,9 +385,7 @@ CONVENTIONS = (
 
 
 def summary(model: Model) -> str:
-    """Return a table of the tree with joint types, degrees of freedom, slices of q and v, and masses; then
-    frames, loops, couplings.
-    """
+    """Return a table of the tree with joints, slices of q and v and masses; then frames, loops, couplings."""
     header = ("body", "joint", "type", "dof", "q", "v", "mass [kg]")
     rows = [
         (drawing + body.name, body.joint_name, body.joint.kind, str(body.nv), _range(body.q_slice, body),

@@ -23,7 +23,7 @@ from dalembert.model.body import LIMITS, LOOP_PLACEMENTS, PER_VELOCITY, Limits
 from dalembert.model.builder import BODY_ARGUMENTS, ModelBuilder, builder_calls
 from dalembert.model.joints import REGISTRY, Joint, joint_from_data
 from dalembert.model.shapes import Shape, shape_kinds
-from dalembert.model.user_constraints import KnownFunction
+from dalembert.model.user_functions import KnownFunction
 from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 from dalembert.spatial.transform import Placement
 

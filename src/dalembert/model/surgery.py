@@ -16,8 +16,8 @@ from dalembert.model.joints import Fixed
 from dalembert.model.model import Model
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
-from dalembert.model.system import WORLD_NAME
-from dalembert.model.user_constraints import transfer_constraint
+from dalembert.model.topology import WORLD_NAME
+from dalembert.model.user_functions import transfer_constraint
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.transform import Placement

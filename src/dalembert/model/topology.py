@@ -18,6 +18,9 @@ from dalembert.errors import ArgumentError, ModelError, require_choice
 WORLD = -1
 """The number of the fixed base in parent arrays."""
 
+WORLD_NAME = "world"
+"""The name of the fixed base, as a parent and as a frame."""
+
 
 def is_regular(parents: Sequence[int]) -> bool:
     """Return whether every body comes after its parent: -1 <= lambda(i) < i."""

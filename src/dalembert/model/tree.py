@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from dalembert.model.body import Body, Loop
-from dalembert.model.user_constraints import Constraint, LoopClosure
+from dalembert.model.user_functions import Constraint, LoopClosure
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnknownNameError
-from dalembert.model.body import Body, Limits
+from dalembert.model.body import JOINT_VALUES, LIMITS, Body, Limits
 from dalembert.model.joints import Joint
-from dalembert.model.user_constraints import CarriedFunction
+from dalembert.model.joints.joint import flatten
+from dalembert.model.user_functions import TransferredFunction
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 from dalembert.spatial.transform import Placement
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from dalembert.model.model import Model
 
 BODY_VALUES = ("mass", "com", "inertia")
-VELOCITY_VALUES = ("armature", "damping", "friction", "stiffness")
-LIMIT_VALUES = ("lower", "upper", "velocity", "effort")
-JOINT_VALUES = ("placement", *VELOCITY_VALUES, "rest", *LIMIT_VALUES)
 
 
 def value_names(model: Model) -> tuple[str, ...]:
@@ -57,18 +55,14 @@ def value(model: Model, name: str) -> Any:
     if part == "inertia":
         return _frozen(body.inertia.inertia_at_com.to_list())
     if part == "placement":
-        return _frozen(_rows(body.placement.as_transform()))
-    if part in LIMIT_VALUES:
-        return _single(getattr(body.limits, part))
+        return _frozen(body.placement.homogeneous()[:3])
     if part in JOINT_VALUES:
-        return _single(getattr(body, part))
-    parameters = body.joint.parameters()[_parameter_range(body.joint, part)]
-    return _single(parameters)
+        return _single(getattr(body.limits if part in LIMITS else body, part))
+    return _single(body.joint.parameters()[_parameter_range(body.joint, part)])
 
 
 def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
-    """Return the model with other values, any scalars, unchecked: axes must be unit vectors, rotations must
-    be rotations.
+    """Return the model with other values, any scalars, unchecked: axes must be of unit length.
 
     This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
     of mass are replaced independently of one another. `with_values` is the checked form.
@@ -118,8 +112,8 @@ def rebuilt(model: Model, **parts: Any) -> Model:
 
 def _reject_transferred(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
     """Raise an error for new geometry under a constraint that still sees the model it was written for."""
-    held = [item.name for item in model.constraints if isinstance(item.function, CarriedFunction)]
-    dynamic = {*BODY_VALUES, *VELOCITY_VALUES, "rest", *LIMIT_VALUES}
+    held = [item.name for item in model.constraints if isinstance(item.function, TransferredFunction)]
+    dynamic = {*BODY_VALUES, *JOINT_VALUES}
     geometric = [name for parts in changes for part, (name, _) in parts.items() if part not in dynamic]
     if held and geometric:
         raise ModelError(
@@ -139,8 +133,7 @@ def _locate(model: Model, name: str) -> tuple[Body, str]:
 
 
 def _joint_parts(body: Body) -> tuple[str, ...]:
-    moving = (*VELOCITY_VALUES, "rest", *LIMIT_VALUES) if body.nv else ()
-    return ("placement", *body.joint.parameter_names, *moving)
+    return ("placement", *body.joint.parameter_names, *(JOINT_VALUES if body.nv else ()))
 
 
 def _replace_values(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
@@ -151,20 +144,15 @@ def _replace_values(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
     for part, (name, given) in parts.items():
         if part == "placement":
             fields["placement"] = _placement(given, name)
-        elif part in VELOCITY_VALUES:
-            fields[part] = _entries(given, body.nv, name)
-        elif part == "rest":
-            fields["rest"] = _entries(given, body.nq, name)
-        elif part in LIMIT_VALUES:
-            limits: Limits = fields.get("limits", body.limits)
-            count = body.nq if part in ("lower", "upper") else body.nv
-            fields["limits"] = dataclasses.replace(limits, **{part: _entries(given, count, name)})
+        elif part in JOINT_VALUES:
+            entries = _entries(given, getattr(body, JOINT_VALUES[part]), name)
+            if part in LIMITS:
+                limits: Limits = fields.get("limits", body.limits)
+                fields["limits"] = dataclasses.replace(limits, **{part: entries})
+            else:
+                fields[part] = entries
         elif part not in BODY_VALUES:
-            joint: Joint = fields.get("joint", body.joint)
-            inside = _parameter_range(joint, part)
-            flat = joint.parameters()
-            flat[inside] = _entries(given, inside.stop - inside.start, name)
-            fields["joint"] = joint.with_parameters(flat)
+            fields["joint"] = _with_parameter(fields.get("joint", body.joint), name, part, given)
     return dataclasses.replace(body, **fields)
 
 
@@ -184,19 +172,22 @@ def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
     elif isinstance(old, Real):
         entries = _entries(given, 1, name)[0]
     else:
-        inside, flat = _parameter_range(joint, part), joint.parameters()
-        flat[inside] = _entries(given, inside.stop - inside.start, name)
-        return joint.with_parameters(flat)
+        return _with_parameter(joint, name, part, given)
     return dataclasses.replace(joint, **{part: entries})  # type: ignore[type-var]
+
+
+def _with_parameter(joint: Joint, name: str, part: str, given: Any) -> Joint:
+    """Return the joint with one field of other numbers, unchecked."""
+    inside, flat = _parameter_range(joint, part), joint.parameters()
+    flat[inside] = _entries(given, inside.stop - inside.start, name)
+    return joint.with_parameters(flat)
 
 
 def _parameter_range(joint: Joint, part: str) -> slice:
     """Return the slice of a field of the joint in its flat parameters."""
-    from dalembert.model.joints import joint as data
-
     start = 0
     for name in joint.parameter_names:
-        stop = start + len(data.flatten(getattr(joint, name)))
+        stop = start + len(flatten(getattr(joint, name)))
         if name == part:
             return slice(start, stop)
         start = stop
@@ -252,10 +243,6 @@ def _flat(given: Any, count: int) -> Any:
     if isinstance(given, (list, tuple)) and given and len(given) != count:
         return [x for row in given for x in (row if isinstance(row, (list, tuple, np.ndarray)) else [row])]
     return given
-
-
-def _rows(X: Transform) -> list[list[Scalar]]:
-    return [[*row, p] for row, p in zip(X.R.to_list(), X.p.to_list())]
 
 
 def _single(entries: Any) -> Any:

@@ -13,7 +13,7 @@ from dalembert.model.dh import DHRow, dh_placement
 from dalembert.model.joints import Revolute
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 
 __all__ = ["arm6", "arm7"]
 

@@ -11,7 +11,7 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
-from dalembert.model.user_constraints import KnownFunction
+from dalembert.model.user_functions import KnownFunction
 from dalembert.models.arguments import require_numbers
 from dalembert.models.linkages import NO_COLLISION_MASK
 from dalembert.scalar import Scalar, atan2, sqrt

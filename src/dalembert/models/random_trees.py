@@ -32,7 +32,7 @@ from dalembert.model.joints import (
     Universal,
 )
 from dalembert.model.model import Model
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 from dalembert.models.arguments import require_numbers, require_whole_numbers
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 

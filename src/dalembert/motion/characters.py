@@ -50,7 +50,7 @@ from dalembert.model.joints import (
 )
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Solid, Sphere
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_product
 

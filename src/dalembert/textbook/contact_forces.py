@@ -24,7 +24,7 @@ from dalembert.errors import (
     short_repr,
 )
 from dalembert.model.model import Model, require_model
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 from dalembert.spatial import RigidInertia
 from dalembert.textbook.complementarity import solve_lcp
 from dalembert.textbook.contact_gaps import GapFunction

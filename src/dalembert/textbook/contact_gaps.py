@@ -31,8 +31,7 @@ from dalembert.errors import (
 )
 from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Box, ConvexMesh, Plane
-from dalembert.model.system import WORLD_NAME
-from dalembert.model.topology import WORLD
+from dalembert.model.topology import WORLD, WORLD_NAME
 from dalembert.scalar import minimum, sqrt
 from dalembert.spatial import Transform, Vec3
 

@@ -49,7 +49,7 @@ from dalembert.model.joints import Joint, Prismatic, Revolute
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
-from dalembert.model.system import WORLD_NAME
+from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3

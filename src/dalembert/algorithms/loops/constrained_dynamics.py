@@ -33,7 +33,7 @@ from dalembert.algorithms.open_tree import require_moving_mass, variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l, solve_l_transposed
 from dalembert.errors import ModelError, require_choice
 from dalembert.model.tree import Tree
-from dalembert.model.user_constraints import LoopClosure
+from dalembert.model.user_functions import LoopClosure
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, select, sqrt
 
 # The equations of motion of a constrained system, and the preconditions of every solution method.

@@ -1,0 +1,559 @@
+"""Functions of the user's in a model: constraints phi(q) = 0 or psi(q, v) = 0, closures q = gamma(y), joints.
+
+    position   phi(model, q) -> residuals            holonomic; phi(model, q, time): rheonomic
+    velocity   psi(model, q, v) -> residuals         linear in v; nonholonomic if it is no phi's rate
+    closure    gamma(model, y) -> q                  explicit: y are the positions of independent joints
+
+(Featherstone 2008 sections 3.4 and 8.11.) The functions compute with generic scalars and may call
+`dalembert.algorithms`; they can tie any number of bodies. Derivatives are taken with dual numbers. They are
+tried when a model is built, and watched while it lives: what is compiled for the model goes when they change.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, DalembertError, ModelError
+from dalembert.host.captured_values import Reads, reads_of
+from dalembert.model.joints import Joint, TimeDependent, UserDefined
+from dalembert.scalar import Scalar
+from dalembert.spatial import Mat3, Placement, Transform, Vec3
+
+if TYPE_CHECKING:
+    from dalembert.model.body import Body
+    from dalembert.model.model import Model
+
+KINDS: Final[dict[str, tuple[str, ...]]] = {"position": ("model", "q"), "velocity": ("model", "q", "v")}
+"""The kinds of constraint and what their functions take; each may take `time` as well."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Constraint:
+    """A user's function of one of the KINDS that a motion must keep at zero: `size` residuals."""
+
+    name: str
+    kind: str
+    function: Callable[..., Any]
+    size: int
+    time_dependent: bool
+
+    def residual(
+        self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
+    ) -> list[Scalar]:
+        """Return the residuals phi(q) or psi(q, v), `size` scalars."""
+        arguments: list[Any] = [model, list(q)] if self.kind == "position" else [model, list(q), list(v)]
+        if self.time_dependent:
+            arguments.append(_now(time, f'constraint "{self.name}"'))
+        values = _as_list(self.function(*arguments), f'constraint "{self.name}"')
+        if len(values) != self.size:
+            raise ModelError(
+                f'constraint "{self.name}" returned {len(values)} residuals, and {self.size} when the model '
+                "was built; their number must not depend on the state"
+            )
+        return values
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class LoopClosure:
+    """The loop closure q = gamma(y): all positions from the independent ones (Featherstone 2008 Eq. 8.56).
+
+    `positions` and `velocities`: the indices of y in q, and of its rates in v.
+    """
+
+    function: Callable[..., Any]
+    independent: tuple[str, ...]
+    positions: tuple[int, ...]
+    velocities: tuple[int, ...]
+    time_dependent: bool
+
+    def configuration(self, model: Model, y: Sequence[Scalar], time: Scalar | None = None) -> list[Scalar]:
+        """Return gamma(y) `(nq,)`, in which the positions of the independent joints are y itself."""
+        arguments: list[Any] = [model, list(y)]
+        if self.time_dependent:
+            arguments.append(_now(time, "the loop closure"))
+        q = _as_list(self.function(*arguments), "the loop closure")
+        if len(q) != model.nq:
+            raise ModelError(
+                f"the loop closure returned {len(q)} numbers; return the whole q, which has {model.nq}"
+            )
+        for place, own in zip(self.positions, y, strict=True):
+            q[place] = own
+        return q
+
+
+class KnownFunction(ABC):
+    """Abstract base of the library's own functions, which their data identify in every process."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
+        """Return the values of the constraint or of the loop closure."""
+
+    @abstractmethod
+    def identity(self) -> tuple[Any, ...]:
+        """Return strings and numbers that identify the function within its class."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class TransferredFunction(KnownFunction):
+    """A constraint transferred to a model that surgery made; it still sees its own model's q and v.
+
+    `names`: the body of the new model for each independent body of `model`; `locked`: the body's position
+    instead, if surgery removed its freedom.
+    """
+
+    constraint: Constraint
+    model: Model
+    names: tuple[str, ...]
+    locked: tuple[tuple[float, ...] | None, ...]
+
+    def __call__(self, model: Model, *arguments: Any) -> list[Scalar]:
+        q, *rest = arguments
+        v = rest.pop(0) if self.constraint.kind == "velocity" else [0.0] * model.nv
+        own_q: list[Scalar] = []
+        own_v: list[Scalar] = []
+        for body, name, fixed in zip(moving_bodies(self.model), self.names, self.locked, strict=True):
+            own_q += model.bodies[name].own_q(q) if fixed is None else fixed
+            own_v += model.bodies[name].own_v(v) if fixed is None else [0.0] * body.nv
+        return self.constraint.residual(self.model, own_q, own_v, rest[0] if rest else None)
+
+    def identity(self) -> tuple[Any, ...]:
+        return (self.model.digest, self.constraint.name, self.names, self.locked)
+
+
+def moving_bodies(model: Model) -> list[Body]:
+    """Return the bodies whose joints have position variables in q, in order."""
+    return [body for body in model.bodies if body.dependence is None and body.nq > 0]
+
+
+def transfer_constraint(
+    constraint: Constraint,
+    model: Model,
+    rename: Callable[[str], str],
+    locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
+) -> Callable[..., Any]:
+    """Return the constraint's function for a model made from its own by renaming bodies and locking
+    joints.
+    """
+    kept = moving_bodies(model)
+    return TransferredFunction(
+        constraint, model, tuple(rename(body.name) for body in kept), tuple(locked(body) for body in kept)
+    )
+
+
+def _as_list(values: Any, what: str) -> list[Scalar]:
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return list(values.tolist() if values.dtype != object else values)
+    if not isinstance(values, (list, tuple)):
+        raise ModelError(f"{what} returned a {type(values).__name__}; return a list of scalars")
+    return list(values)
+
+
+def _now(time: Scalar | None, what: str) -> Scalar:
+    if time is None:
+        raise ArgumentError(f"{what} depends on time; pass time=…")
+    return time
+
+
+# Trial evaluations of the constraint functions of users, when a model is built.
+#
+# An error reports a function that takes the wrong arguments, returns anything but numbers, is not finite at
+# the neutral configuration, is not linear where it must be, or does not close its loops.
+
+LINEARITY_TOLERANCE: Final = 1e-6
+"""Largest deviation of a velocity residual from linearity, relative to its size."""
+
+CLOSURE_TOLERANCE: Final = 1e-6
+"""Largest error [m or rad] of gamma(y) in the loops that it closes."""
+
+TRIAL_OFFSET: Final = 0.01
+"""Distance [m or rad] from the neutral y of the second trial evaluation of gamma."""
+
+
+def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str) -> bool:
+    """Return whether a function takes `time` after the given arguments; any other signature is an error."""
+    form = f"function({', '.join(arguments)})"
+    if not callable(function):
+        raise ModelError(f"{what}: give a {form}, not {type(function).__name__}")
+    if isinstance(function, KnownFunction):
+        return isinstance(function, TransferredFunction) and function.constraint.time_dependent
+    try:
+        listed = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    positional = [
+        p for p in listed if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    if any(p.kind is p.KEYWORD_ONLY and p.default is p.empty for p in listed):
+        raise ModelError(f"{what}: its function has keyword-only arguments; write {form}")
+    if len(positional) == len(arguments):
+        return False
+    if len(positional) == len(arguments) + 1 and positional[-1].name == "time":
+        return True
+    given = ", ".join(p.name for p in positional)
+    raise ModelError(f"{what}: its function takes ({given}); write {form}, or with a last argument `time`")
+
+
+def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
+    """Return the constraint with its number of residuals, after trial evaluations at and near the neutral
+    configuration.
+    """
+    what = f'constraint "{constraint.name}"'
+    rng = np.random.default_rng(7)
+    q = model.neutral().tolist()
+    v, w = rng.standard_normal((2, model.nv)).tolist()
+    time = 0.0 if constraint.time_dependent else None
+
+    def evaluate(speed: Sequence[float]) -> list[float]:
+        arguments = [model, list(q)] if constraint.kind == "position" else [model, list(q), list(speed)]
+        return _numbers(constraint.function, [*arguments, *([] if time is None else [time])], what)
+
+    at_rest = evaluate([0.0] * model.nv)
+    if constraint.kind == "velocity":
+        both = evaluate([x + y for x, y in zip(v, w)])
+        parts = zip(at_rest, evaluate(v), evaluate(w), both, strict=True)
+        for row, (zero, one, two, three) in enumerate(parts):
+            size = abs(zero) + abs(one) + abs(two) + abs(three)
+            if abs(three - one - two + zero) > LINEARITY_TOLERANCE * size:
+                raise ModelError(
+                    f"{what}: residual {row} is not linear in v; a constraint of velocity is K(q) v = 0, "
+                    'and a relation of positions is kind="position"'
+                )
+    if not at_rest:
+        raise ModelError(f"{what} returned no residuals; return one for each relation that must stay zero")
+    return replace(constraint, size=len(at_rest))
+
+
+def checked_closure(
+    function: Callable[..., Any], independent: Sequence[str], time_dependent: bool, model: Model
+) -> LoopClosure:
+    """Return the loop closure with its indices, after a trial evaluation at the independent joints' neutral
+    positions.
+    """
+    what = "the loop closure"
+    chosen = {name: model.joint(name).body for name in independent}
+    follows = [name for name, body in chosen.items() if body.dependence is not None]
+    if follows:
+        raise ModelError(f'{what}: joint "{follows[0]}" follows a coupling and cannot be independent')
+    for body in moving_bodies(model):
+        if body.joint_name not in chosen and not _rates_are_velocities(body):
+            raise ModelError(
+                f'{what}: joint "{body.joint_name}" is of kind {body.joint.kind}, whose v is not dq/dt; make '
+                "it independent, or use joints of angles and lengths"
+            )
+    closure = LoopClosure(
+        function,
+        tuple(independent),
+        tuple(i for body in chosen.values() for i in range(body.q_slice.start, body.q_slice.stop)),
+        tuple(i for body in chosen.values() for i in range(body.v_slice.start, body.v_slice.stop)),
+        time_dependent,
+    )
+    neutral = model.neutral().tolist()
+    y = [neutral[place] for place in closure.positions]
+    q = _numbers(function, [model, y, *([0.0] if time_dependent else [])], what)
+    if len(q) != model.nq:
+        raise ModelError(f"{what} returned {len(q)} numbers; return the whole q, which has {model.nq}")
+    for place, own in zip(closure.positions, y):
+        if abs(q[place] - own) > CLOSURE_TOLERANCE:
+            raise ModelError(
+                f"{what}: q[{place}] belongs to an independent joint and must be its y, {own:g}, but is "
+                f"{q[place]:g}; y holds the positions of {', '.join(independent)}, in this order"
+            )
+    _check_loops(closure, model, y)
+    return closure
+
+
+def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
+    """Refuse a gamma(y) that leaves loops open or breaks constraints, at the neutral y or near it."""
+    time = 0.0 if model.time_dependent else None
+    for near in (y, [x + TRIAL_OFFSET * (1.0 + i) for i, x in enumerate(y)]):
+        try:
+            q = closure.configuration(model, _normalize_quaternions(closure, model, near), time)
+            errors = _errors(model, q, time)
+        except (ArithmeticError, ValueError):
+            continue  # outside of where gamma is defined, which is the user's to know
+        for name, error in errors:
+            if error > CLOSURE_TOLERANCE:
+                raise ModelError(
+                    f'the loop closure leaves "{name}" open by {error:.2g} (m or rad) at y = '
+                    f"{[round(x, 4) for x in near]}; gamma(y) must solve the model's loops and constraints"
+                )
+
+
+def _normalize_quaternions(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
+    """Return y with its quaternions scaled to unit norm."""
+    own: list[float] = []
+    start = 0
+    for name in closure.independent:
+        joint = model.joint(name).joint
+        own += joint.normalize(y[start : start + joint.nq])
+        start += joint.nq
+    return own
+
+
+def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[str, float]]:
+    """Return the error of each loop and each position constraint [m or rad]."""
+    poses: list[Transform] = []
+    for body in model.bodies:
+        at = poses[body.parent] if body.parent >= 0 else Transform.identity()
+        poses.append(at @ body.link_transform(q, time))
+
+    def place(body: int, placement: Placement) -> Transform:
+        return (poses[body] if body >= 0 else Transform.identity()) @ placement
+
+    found = []
+    for loop in model.loops:
+        X_p = place(loop.predecessor, loop.placement_predecessor)
+        X_s = place(loop.successor, loop.placement_successor)
+        delta = loop.joint.closure_error(X_p.inverse() @ X_s, time)
+        found.append((loop.name, max((abs(x) for x in delta), default=0.0)))
+    for item in model.constraints:
+        if item.kind == "position":
+            residual = item.residual(model, q, [0.0] * model.nv, time)
+            found.append((item.name, max(abs(x) for x in residual)))
+    return found
+
+
+def _rates_are_velocities(body: Body) -> bool:
+    """Return whether dq/dt = v for the body's joint."""
+    joint = body.joint
+    if joint.nq != joint.nv:
+        return False
+    q, v = [0.3 + 0.1 * i for i in range(joint.nq)], [0.7 - 0.2 * i for i in range(joint.nv)]
+    return all(abs(rate - x) < 1e-12 for rate, x in zip(joint.position_rate(q, v), v))
+
+
+def _numbers(function: Callable[..., Any], arguments: Sequence[Any], what: str) -> list[float]:
+    """Call a user's function on floats and return its values as finite numbers."""
+    try:
+        values = _as_list(function(*arguments), what)
+    except DalembertError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"{what}: its function failed at the neutral configuration: {type(error).__name__}: {error}"
+        ) from error
+    for value in values:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise ModelError(
+                f"{what} returned {value!r} among its numbers; return a list of scalars"
+            ) from None
+        if not math.isfinite(number):
+            raise ModelError(
+                f"{what} is {number} at the neutral configuration; place the joints so that it is finite"
+            )
+    return [float(value) for value in values]
+
+
+# User functions inside a model, and the compiled functions that depend on them.
+#
+# Constraints, loop closures, `UserDefined` and `TimeDependent` joints and users' joint classes are Python
+# functions that may read values from elsewhere. If such a value changes, compiled functions of the model are
+# out of date. So a model with such functions keeps its compiled functions in a dictionary that checks them on
+# every access, and is cleared once one of them computes something else. Models without such functions have a
+# plain dictionary.
+#
+# A change is found by tracing the function again, or by the proof of `captured_values` that this is not
+# needed. The tracer belongs to the compiler, which physics does not import; the module that imports both
+# registers it.
+
+ArrayShape: TypeAlias = tuple[int, ...]
+
+_tracers: list[Callable[[Callable[..., Any], Sequence[ArrayShape]], str]] = []
+
+
+def enrol_tracer(tracer: Callable[[Callable[..., Any], Sequence[ArrayShape]], str]) -> None:
+    """Register the function that returns the digest of the trace of a function of arrays of given shapes."""
+    _tracers[:] = [tracer]
+
+
+class Part(NamedTuple):
+    """A function of arrays of symbols with their shapes; one that is `essential` can always be traced."""
+
+    function: Callable[..., Any]
+    shapes: Sequence[ArrayShape]
+    essential: bool = True
+
+
+@final
+class WatchedFunctions(dict[Any, Any]):
+    """The compiled functions of a model, cleared when a user's function in it computes something else."""
+
+    __slots__ = ("_looking", "_watches")
+
+    def __init__(self, watches: Iterable[Watch]) -> None:
+        super().__init__()
+        self._watches = tuple(watches)
+        self._looking = threading.local()
+
+    def __getitem__(self, key: Any) -> Any:
+        self._look()
+        return super().__getitem__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        self._look()
+        return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        self._look()
+        return super().__contains__(key)
+
+    def state(self) -> str:
+        """Return a digest of what the functions in the model compute now."""
+        self._look()
+        return " ".join(watch.digest or "" for watch in self._watches)
+
+    def _look(self) -> None:
+        if getattr(self._looking, "now", False):
+            return  # a function that is traced here uses the model itself
+        self._looking.now = True
+        try:
+            if any(watch.has_changed() for watch in self._watches):
+                self.clear()
+        finally:
+            self._looking.now = False
+
+
+@final
+class Watch:
+    """A watched constraint, closure or joint: `functions` are the user's, `parts` is all that it computes."""
+
+    __slots__ = ("_functions", "_parts", "_place", "_reads", "digest")
+
+    def __init__(self, place: str, functions: Sequence[Callable[..., Any]], parts: Sequence[Part]) -> None:
+        self._place = place
+        self._functions = tuple(functions)
+        self._parts = tuple(parts)
+        self._reads: tuple[Reads, ...] = ()
+        self.digest: str | None = None
+
+    def has_changed(self) -> bool:
+        """Return whether the functions compute something else than at the last call."""
+        if self._reads and all(reads.is_unchanged() for reads in self._reads):
+            return False
+        before = self.digest
+        proven = tuple(reads for function in self._functions if (reads := reads_of(function)) is not None)
+        now = self._trace_digest()
+        is_proven = len(proven) == len(self._functions) and all(reads.is_unchanged() for reads in proven)
+        if not is_proven and now != before and self._trace_digest() != now:
+            raise ModelError(
+                f"{self._place} is another function each time it is traced: it reads something that changes "
+                "by itself, such as random numbers, a clock or an iterator. Make it a function of its "
+                "arguments alone; values that change belong to q, to `time` or to `parameters`"
+            )
+        self._reads, self.digest = proven if is_proven else (), now
+        return before is not None and now != before
+
+    def _trace_digest(self) -> str:
+        tracer = _tracers[0]
+        digest = hashlib.sha256()
+        for part in self._parts:
+            try:
+                found = tracer(part.function, part.shapes)
+            except Exception as error:
+                if part.essential:
+                    raise
+                found = f"{type(error).__qualname__}: {error}"  # a joint need not have all of them
+            digest.update(found.encode())
+        return digest.hexdigest()
+
+
+def watches_of(model: Model) -> Iterator[Watch]:
+    """Yield a watch for each part of a model that has functions of the caller's."""
+    for body in model.bodies:
+        yield from _watch_joint(f'joint "{body.joint_name}"', body.joint)
+    for loop in model.loops:
+        yield from _watch_joint(f'loop joint "{loop.name}"', loop.joint)
+    for constraint in model.constraints:
+        yield from _watch_constraint(constraint, model)
+    if model.closure is not None:
+        yield from _watch_closure(model.closure, model)
+
+
+def _watch_constraint(constraint: Constraint, model: Model) -> Iterator[Watch]:
+    function = constraint.function
+    if isinstance(function, TransferredFunction):
+        yield from watches_of(function.model)
+    elif not isinstance(function, KnownFunction):
+        shapes = [(model.nq,), (model.nv,), ()]
+
+        def residual(q: Any, v: Any, time: Any) -> Any:
+            return constraint.residual(model, q, v, time)
+
+        yield Watch(f'constraint "{constraint.name}"', [function], [Part(residual, shapes)])
+
+
+def _watch_closure(closure: LoopClosure, model: Model) -> Iterator[Watch]:
+    if not isinstance(closure.function, KnownFunction):
+
+        def configuration(y: Any, time: Any) -> Any:
+            return closure.configuration(model, y, time)
+
+        shapes = [(len(closure.positions),), ()]
+        yield Watch("the loop closure", [closure.function], [Part(configuration, shapes)])
+
+
+def _watch_joint(place: str, joint: Any) -> Iterator[Watch]:
+    """Yield the watches of a joint and of the joints that it is made of."""
+    if isinstance(joint, tuple):
+        for item in joint:
+            yield from _watch_joint(place, item)
+    elif isinstance(joint, UserDefined):
+        parts = _parts_of(joint)
+        names, functions = zip(*joint.functions, strict=True)
+        yield Watch(place, functions, [parts[name] for name in names])
+    elif isinstance(joint, Joint):
+        if not type(joint).__module__.startswith("dalembert."):
+            yield Watch(place, [joint], list(_parts_of(joint).values()))  # type: ignore[list-item]
+            return
+        if isinstance(joint, TimeDependent):
+            motion = joint.motion
+            yield Watch(place, [motion], [Part(lambda time: list(motion(time)), [()])])
+        fields: Any = getattr(type(joint), "__dataclass_fields__", {})
+        for name in fields:
+            yield from _watch_joint(place, getattr(joint, name))
+
+
+def _parts_of(joint: Joint) -> dict[str, Part]:
+    """Return what a joint computes, on symbols for positions, velocities, the time and a placement, under the
+    names that `UserDefined` gives it."""
+    q, v, X = (joint.nq,), (joint.nv,), (12,)
+
+    def placement(numbers: Sequence[Any]) -> Transform:
+        return Transform(Mat3(*numbers[:9]), Vec3(*numbers[9:]))
+
+    def now(time: Any) -> Any:
+        return time if joint.time_dependent else None
+
+    return {
+        "placement": Part(lambda q, time: joint.transform(q, now(time)), [q, ()]),
+        "subspace": Part(lambda q, time: list(joint.subspace(q, now(time))), [q, ()]),
+        "velocity": Part(lambda q, v, time: joint.velocity(q, v, now(time)), [q, v, ()]),
+        "bias": Part(lambda q, v, time: joint.bias(q, v, now(time)), [q, v, ()]),
+        "position_rate": Part(joint.position_rate, [q, v], False),
+        "integrate": Part(joint.integrate, [q, v], False),
+        "difference": Part(joint.difference, [q, q], False),
+        "normalize": Part(joint.normalize, [q], False),
+        "constraint forces": Part(lambda q, t: list(joint.constraint_subspace(q, now(t))), [q, ()], False),
+        "active forces": Part(lambda q, t: list(joint.active_subspace(q, now(t))), [q, ()], False),
+        "position_of": Part(lambda X, t: joint.position_of(placement(X), now(t)), [X, ()], False),
+        "closure error": Part(lambda X, t: joint.closure_error(placement(X), now(t)), [X, ()], False),
+        "constraint forces at a placement": Part(
+            lambda X, t: list(joint.constraint_subspace_at(placement(X), now(t))), [X, ()], False
+        ),
+    }
