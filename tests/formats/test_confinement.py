@@ -14,8 +14,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import DalembertError, FileError
-from dalembert.formats.mjcf_files import MAX_ASSET_BYTES, read_source
-from dalembert.formats.mjcf_text import mjcf_text_of
+from dalembert.formats.mjcf.files import MAX_ASSET_BYTES, mjcf_text_of, read_source
 from dalembert.model.shapes import Mesh
 from dalembert.model.shapes.convex_hull import hull_of
 
@@ -194,7 +193,7 @@ def test_sums_of_sizes_are_bounded_before_reading(folder: Path, monkeypatch: pyt
         file.truncate(MAX_ASSET_BYTES // 2 + 1)  # sparse: it takes no room
     twice = '<mesh name="n" file="m.stl"/>'
     (folder / "a.xml").write_text(model("m.stl").replace("<asset>", f"<asset>{twice}"))
-    monkeypatch.setattr("dalembert.formats.mjcf_files.read_regular_file", lambda *_, **__: b"")
+    monkeypatch.setattr("dalembert.formats.mjcf.files.read_regular_file", lambda *_, **__: b"")
     with pytest.raises(FileError, match="bytes are read for one model"):
         da.load(folder / "a.xml")
 

@@ -147,7 +147,7 @@ def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:
 
 
 def _mjcf_text(model: Model, file: Path) -> tuple[str, list[str]]:
-    from dalembert.formats.mjcf_writer import mjcf_text
+    from dalembert.formats.mjcf.writer import mjcf_text
 
     return mjcf_text(model, folder=file.parent)
 

@@ -1,0 +1,592 @@
+"""Models as MJCF text.
+
+A body without mass between two joints has no place in MJCF: its joints are stacked on the body that it
+carries. The placement of a body on the nearest one with mass is a product of constants and joint
+displacements,
+
+    C_0 J_1 C_1 J_2 ... J_m C_m = B  (T_1^-1 J_1 T_1) ... (T_m^-1 J_m T_m),   T_j = C_j ... C_m     (1)
+
+with B = C_0 T_1, the pose of the MJCF body: joint j of it has the axis R(T_j)^T a_j and the anchor T_j^-1 0.
+
+Positions keep their meaning, and so do velocities but where a loss says otherwise. What would change the
+dynamics is an error; what the format cannot hold otherwise is a loss.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, final
+
+import numpy as np
+
+from dalembert.errors import FileError
+from dalembert.formats.document import MAX_ATTRIBUTE_BYTES, MAX_DEPTH, XmlText, numbers
+from dalembert.formats.mjcf.bodies import DEFAULT_FRICTION_PRIORITY, FIRST_HIDDEN_GROUP, WORLD, shift
+from dalembert.formats.mjcf.files import MESH_ENDINGS
+from dalembert.formats.report import reject_functions
+from dalembert.model import Model, joints, shapes
+from dalembert.model.body import Body, Loop
+from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
+from dalembert.spatial.rotations import quaternion_of_rotation
+
+MIN_MOMENT_OF_INERTIA: Final = 2e-15
+"""Smaller moments are written as this [kg m^2]: twice the least that MuJoCo accepts (mjMINVAL, 1e-15)."""
+INFINITE_RANGE_END: Final = 1e15
+"""Replaces an infinite end of a range [rad, m] whose other end is finite; our loader reads it as none."""
+HINGE_LENGTH: Final = 0.1
+"""Distance of the two points that stand for the axis of a loop's hinge [m]."""
+FIELD_BASE: Final = 1.0
+"""Depth of the ground below the lowest point of a height field [m]."""
+
+
+def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[str]]:
+    """Return the model as MJCF, and a sentence for each thing that the text does not hold.
+
+    `folder` is where the text will be stored: meshes are named if they lie below it.
+    """
+    if model.time_dependent:
+        raise FileError(
+            "the model has joints that depend on time, which MJCF does not have; save it as .json"
+        )
+    return _Writer(model, folder).text()
+
+
+# Joints of ours as the stacked joints of one MJCF body
+
+AXES: Final = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """One MJCF joint: its kind, its axis in its own frame, and its places in the q and v of our joint."""
+
+    kind: str
+    axis: Vec3
+    q: int
+    v: tuple[int, ...]
+    body: Body | None = None
+    name: str = ""
+
+
+Item = Transform | Step
+
+
+def _hinge(axis: Vec3, q: int) -> Step:
+    return Step("hinge", axis, q, (q,))
+
+
+def _slide(axis: Vec3, q: int) -> Step:
+    return Step("slide", axis, q, (q,))
+
+
+KINDS: Final[dict[type[joints.Joint], Callable[[Any], list[Step]]]] = {
+    joints.Fixed: lambda joint: [],
+    joints.Revolute: lambda joint: [_hinge(joint.axis, 0)],
+    joints.Prismatic: lambda joint: [_slide(joint.axis, 0)],
+    joints.Cylindrical: lambda joint: [_hinge(joint.axis, 0), _slide(joint.axis, 1)],
+    joints.Universal: lambda joint: [_hinge(joint.axis1, 0), _hinge(joint.axis2, 1)],
+    joints.SphericalEuler: lambda joint: [_hinge(AXES["xyz".index(a)], k) for k, a in enumerate(joint.order)],
+    joints.Translation: lambda joint: [_slide(axis, k) for k, axis in enumerate(AXES)],
+    joints.Planar: lambda joint: [
+        Step("slide", AXES[0], 0, (1,)),
+        Step("slide", AXES[1], 1, (2,)),
+        Step("hinge", AXES[2], 2, (0,)),
+    ],
+    joints.Spherical: lambda joint: [Step("ball", AXES[0], 0, (0, 1, 2))],
+    joints.Free: lambda joint: [Step("free", AXES[0], 0, (0, 1, 2, 3, 4, 5))],
+}
+"""The stacked MJCF joints that have the same coordinates as a joint of ours."""
+
+
+def _steps_of(body: Body, losses: list[str]) -> list[Item]:
+    """Return a body's placement and joint as constants and steps; reject a joint that MJCF cannot hold."""
+    placement, joint, name = body.placement.as_transform(), body.joint, body.joint_name
+    steps: list[Item] = []
+    if isinstance(joint, joints.Free) and not (body.parent < 0 and _is_identity(placement)):
+        losses.append(
+            f'joint "{name}" is written as three slides and a ball joint: MuJoCo has free joints on the '
+            "world's origin only; its velocity is in parent axes there"
+        )
+        steps += [Step("slide", axis, k, (3 + k,)) for k, axis in enumerate(AXES)]
+        steps += [Step("ball", AXES[0], 3, (0, 1, 2))]
+    else:
+        if isinstance(joint, joints.Planar):
+            losses.append(
+                f'joint "{name}" is written as two slides and a hinge: its velocity is in parent axes '
+                "there, in the order x, y, angle"
+            )
+        steps += _expand(joint, body)
+    if isinstance(joint, (joints.Free, joints.Planar)):
+        _check_moving_axes(body, (3, 4, 5) if isinstance(joint, joints.Free) else (1, 2))
+    count = sum(isinstance(step, Step) for step in steps)
+    items, number = [placement, *steps], 0
+    for i, item in enumerate(items):
+        if isinstance(item, Step):
+            number += 1
+            items[i] = replace(item, body=body, name=name if count == 1 else f"{name}:{number}")
+    return items
+
+
+def _expand(joint: joints.Joint, body: Body, q: int = 0, v: int = 0) -> list[Item]:
+    if isinstance(joint, joints.Composite):
+        items: list[Item] = []
+        for placement, member in zip(joint.placements, joint.joints, strict=True):
+            if isinstance(member, (joints.Free, joints.Planar)):
+                raise _unsupported(body, f"composite with a {member.kind} joint inside")
+            items += [placement, *_expand(member, body, q, v)]
+            q, v = q + member.nq, v + member.nv
+        return items
+    for kind, steps in KINDS.items():
+        if isinstance(joint, kind):
+            return [replace(s, q=s.q + q, v=tuple(k + v for k in s.v)) for s in steps(joint)]
+    raise _unsupported(body, joint.kind)
+
+
+def _unsupported(body: Body, kind: str) -> FileError:
+    return FileError(
+        f'joint "{body.joint_name}" is of kind {kind}, which MJCF does not have; save the model as .json, or '
+        "lock the joint"
+    )
+
+
+def _check_moving_axes(body: Body, linear: tuple[int, ...]) -> None:
+    """Reject different values along axes that turn with the body: MJCF has them along the parent's axes."""
+    what = f'joint "{body.joint_name}"'
+    for word, values in (("damping", body.damping), ("friction", body.friction)):
+        if len({values[k] for k in linear}) > 1:
+            raise FileError(f"{what} has different {word} along its axes, which MJCF cannot hold")
+    for word, values in (("armature", body.armature), ("stiffness", body.stiffness)):
+        if any(values[k] for k in linear) or (word == "stiffness" and any(values)):
+            raise FileError(f"{what} of kind {body.joint.kind} has {word}, which means another thing in MJCF")
+
+
+def _stack(items: Sequence[Item]) -> tuple[Transform, list[tuple[Step, Vec3, Vec3]]]:
+    """Return the pose B of the MJCF body, and its joints with their axes and anchors, by Eq. (1)."""
+    T = Transform.identity()
+    found = []
+    for item in reversed(items):
+        if isinstance(item, Transform):
+            T = item @ T
+            continue
+        if item.kind == "ball" and not _is_identity(Transform(T.R, Vec3.zero())):
+            raise FileError(
+                f'ball joint "{item.name}" is followed by a turned joint on a body without mass; MJCF cannot '
+                "hold that: give the body between them some mass"
+            )
+        if item.kind == "free" and not _is_identity(T):
+            raise FileError(f'free joint "{item.name}" cannot be followed by other joints on a massless body')
+        found.append((item, T.R.transposed_times(item.axis), T.inverse().p))
+    return T, found[::-1]
+
+
+def _is_identity(X: Any) -> bool:
+    return list(X.R) == list(Mat3.identity()) and not any(X.p)
+
+
+def _placement(X: Any) -> dict[str, str]:
+    """Return `pos` and `quat` of a placement."""
+    X = X.as_transform()
+    found = {"pos": numbers(X.p)} if any(X.p) else {}
+    if list(X.R) != list(Mat3.identity()):
+        found["quat"] = numbers(quaternion_of_rotation(X.R))
+    return found
+
+
+def _closure_points(loop: Loop) -> list[Transform]:
+    """Return the places on a loop joint that MJCF holds together; a hinge is two points of its axis."""
+    if isinstance(loop.joint, (joints.Spherical, joints.Fixed)):
+        return [Transform.identity()]
+    if isinstance(loop.joint, joints.Revolute):
+        return [shift(loop.joint.axis * distance) for distance in (0.0, HINGE_LENGTH)]
+    raise FileError(
+        f'loop joint "{loop.name}" is of kind {loop.joint.kind}; MJCF closes loops with spherical, revolute '
+        "and fixed joints only"
+    )
+
+
+def _principal(inertia: RigidInertia) -> tuple[list[float], Sequence[float]]:
+    """Return the principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
+    I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
+    if not np.any(I - np.diag(np.diag(I))):
+        return np.diag(I).tolist(), [1.0, 0.0, 0.0, 0.0]
+    if not np.isfinite(I).all():
+        raise FileError("MJCF cannot hold an inertia that overflows; correct the mass and the centre of mass")
+    moments, axes = np.linalg.eigh(I)
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 0] = -axes[:, 0]
+    return moments.tolist(), quaternion_of_rotation(Mat3(*axes.ravel().tolist()))
+
+
+@final
+class _Writer:
+    """The writer of one file."""
+
+    def __init__(self, model: Model, folder: Path | None) -> None:
+        self.model = model
+        self.folder = None if folder is None else folder.resolve()
+        self.xml = XmlText(depth=1)
+        self.losses = self.xml.losses
+        self.assets: dict[object, tuple[str, dict[str, str]]] = {}
+        self.geoms: set[str] = set()
+        self.children: dict[int, list[Body]] = {}
+        for body in model.bodies:
+            self.children.setdefault(body.parent, []).append(body)
+        self.sites: dict[int, list[tuple[str, Any]]] = {}
+        for frame in model.frames:
+            self.sites.setdefault(frame.body, []).append((frame.name, frame.placement))
+        for loop in model.loops:
+            ends = (
+                ("a", loop.predecessor, loop.placement_predecessor),
+                ("b", loop.successor, loop.placement_successor),
+            )
+            for k, at in enumerate(_closure_points(loop), start=1):
+                for end, carrier, placement in ends:
+                    site = f"{loop.name}:{k}{end}", placement.as_transform() @ at
+                    self.sites.setdefault(carrier, []).append(site)
+        self.order: list[str] = []
+        self.written = {WORLD}
+
+    def text(self) -> tuple[str, list[str]]:
+        self._worldbody()
+        head = XmlText()
+        head.open("mujoco", model=self.model.name)
+        head.leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
+        head.leaf("option", gravity=numbers(self.model.gravity))
+        _write_group(head, "asset", self.assets.values())
+        self._contact()
+        self._constraints()
+        self._actuators()
+        self.xml.close("mujoco")
+        moving = [body.joint_name for body in self.model.bodies if body.nv]
+        what = "joints stand in another order in q and v: " + ", ".join(self.order)
+        self.xml.lose(self.order != moving, what)
+        return head.text() + self.xml.text(), self.losses
+
+    # Bodies
+
+    def _worldbody(self) -> None:
+        """Write the bodies depth first without recursion: a stack holds bodies to open and tags to close."""
+        self.xml.open("worldbody")
+        for shape in self.model.world_shapes:
+            self._geom(shape, WORLD, moving=False)
+        self._write_sites(-1)
+        waiting: list[Body | None] = [*reversed(self.children.get(-1, []))]
+        while waiting:
+            body = waiting.pop()
+            if body is None:
+                self.xml.close("body")
+                continue
+            body = self._body(body)
+            waiting.append(None)
+            waiting.extend(reversed(self.children.get(body.index, [])))
+        self.xml.close("worldbody")
+
+    def _body(self, body: Body) -> Body:
+        """Open a body, massless ones before it stacked on it; return the body that was written."""
+        items = self._take(body)
+        while body.nv and not any(body.inertia.leaves()):
+            below = self.children.get(body.index, [])
+            in_loop = any(body.index in (loop.predecessor, loop.successor) for loop in self.model.loops)
+            if len(below) != 1 or body.shapes or in_loop:
+                raise FileError(
+                    f'body "{body.name}" moves and has no mass, which MuJoCo refuses; give it some mass, or '
+                    "merge fixed bodies with model.lumped()"
+                )
+            for name, _ in self.sites.get(body.index, []):
+                self.losses.append(f'frame "{name}" on the massless body "{body.name}" is left out')
+            body = below[0]
+            items += self._take(body)
+        pose, joints = _stack(items)
+        freedoms = sum(len(step.v) for step, _, _ in joints)
+        if freedoms > 6:
+            raise FileError(
+                f'body "{body.name}" carries {freedoms} freedoms with the massless bodies before it; MJCF '
+                "has six at most: give those bodies some mass"
+            )
+        if self.xml.depth >= MAX_DEPTH - 2:
+            raise FileError(f'body "{body.name}" is nested deeper than {MAX_DEPTH} elements; save as .json')
+        self.xml.open("body", name=body.name, **_placement(pose))
+        self.written.add(body.name)
+        for step, axis, anchor in joints:
+            self._joint(step, axis, anchor)
+        self._inertial(body, moving=bool(joints))
+        for shape in body.shapes:
+            self._geom(shape, body.name, moving=bool(joints) or body.parent >= 0)
+        self._write_sites(body.index)
+        return body
+
+    def _take(self, body: Body) -> list[Item]:
+        if body.nv:
+            self.order.append(body.joint_name)
+        return _steps_of(body, self.losses)
+
+    def _write_sites(self, body: int) -> None:
+        for name, placement in self.sites.get(body, []):
+            self.xml.leaf("site", name=name, **_placement(placement))
+
+    def _joint(self, step: Step, axis: Vec3, anchor: Vec3) -> None:
+        body = step.body
+        assert body is not None
+        scalar = step.kind in ("hinge", "slide")
+        attributes: dict[str, str] = {"name": step.name, "type": step.kind}
+        if scalar:
+            attributes["axis"] = numbers(axis)
+        if step.kind in ("hinge", "ball") and any(anchor):
+            attributes["pos"] = numbers(anchor)
+        for key, values in (
+            ("armature", body.armature),
+            ("damping", body.damping),
+            ("frictionloss", body.friction),
+            ("stiffness", body.stiffness),
+        ):
+            own = {float(values[k]) for k in step.v}
+            if len(own) > 1:
+                raise FileError(
+                    f'joint "{body.joint_name}" has different {key} for its freedoms; a {step.kind} joint of '
+                    "MJCF has one number for all"
+                )
+            if any(own):
+                attributes[key] = numbers(own)
+        if "stiffness" in attributes and scalar:
+            attributes["springref"] = numbers([body.rest[step.q]])
+        elif "stiffness" in attributes and list(body.rest[step.q : step.q + 4]) != [1.0, 0.0, 0.0, 0.0]:
+            raise FileError(
+                f'ball joint "{body.joint_name}" has a spring that is slack at {list(body.rest)}; MJCF has '
+                "springs of ball joints at the identity only"
+            )
+        self.xml.leaf("joint", **attributes, **self._limits(step, body))
+
+    def _limits(self, step: Step, body: Body) -> dict[str, str]:
+        limits: dict[str, list[float]] = {
+            key: np.broadcast_to(getattr(body.limits, key), n).tolist()
+            for key, n in (("lower", body.nq), ("upper", body.nq), ("velocity", body.nv), ("effort", body.nv))
+        }
+        what, lose, attributes = f'joint "{step.name}"', self.xml.lose, {}
+        efforts = [limits["effort"][k] for k in step.v]
+        lost = any(math.isfinite(limits["velocity"][k]) for k in step.v)
+        lose(lost, f"{what}: limits of velocity are left out")
+        if step.kind not in ("hinge", "slide"):
+            places = range(step.q, step.q + {"ball": 4, "free": 7}[step.kind])
+            ends = [limits[key][k] for key in ("lower", "upper") for k in places]
+            lost = any(map(math.isfinite, ends + efforts))
+            lose(lost, f"{what}: limits of a {step.kind} joint are left out")
+            return {}
+        low, high, effort = limits["lower"][step.q], limits["upper"][step.q], efforts[0]
+        lose(low == high, f"{what}: a range of no width, {low:g}, is left out")
+        if low != high and (math.isfinite(low) or math.isfinite(high)):
+            attributes["range"] = numbers([max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)])
+        lose(effort == 0.0, f"{what}: an effort limit of zero is left out")
+        if math.isfinite(effort) and effort > 0.0:
+            attributes["actuatorfrcrange"] = numbers([-effort, effort])
+        return attributes
+
+    def _inertial(self, body: Body, *, moving: bool) -> None:
+        inertia = body.inertia
+        if not any(inertia.leaves()):
+            return
+        if problems := physical_problems(inertia):
+            raise FileError(f'body "{body.name}": {"; ".join(problems)}; MuJoCo refuses such a body')
+        moments, quaternion = _principal(inertia)
+        if min(moments) < MIN_MOMENT_OF_INERTIA and moving:
+            moments = [max(moment, MIN_MOMENT_OF_INERTIA) for moment in moments]
+            self.losses.append(
+                f'body "{body.name}": moments of inertia are raised to {MIN_MOMENT_OF_INERTIA:g} kg m^2'
+            )
+        greatest = moments.index(max(moments))
+        # A lamina's moments may break the triangle inequality by rounding, which MuJoCo does not allow.
+        moments[greatest] = min(moments[greatest], sum(moments) - moments[greatest])
+        self.xml.leaf(
+            "inertial",
+            mass=numbers([inertia.mass]),
+            pos=numbers(inertia.com),
+            quat=numbers(quaternion),
+            diaginertia=numbers(max(0.0, moment) for moment in moments),
+        )
+
+    # Shapes
+
+    def _geom(self, shape: shapes.Shape, place: str, *, moving: bool) -> None:
+        """Write a shape of a body, or of the "world", as a geom; what MJCF cannot hold is a loss."""
+        name = f'shape "{shape.name}"' if shape.name else f"a {shape.kind}"
+        what, lose, X = f'{name} of body "{place}"', self.xml.lose, shape.placement.as_transform()
+        geometry = self._geometry(shape, what, moving=moving)
+        if geometry is None:
+            return
+        attributes: dict[str, str] = {}
+        lose(shape.name in self.geoms, f"{what}: the name is taken; the geom has none")
+        if shape.name and shape.name not in self.geoms:
+            self.geoms.add(shape.name)
+            attributes["name"] = shape.name
+        attributes |= geometry | {"rgba": numbers(shape.rgba)}
+        if shape.friction is None:
+            attributes["priority"] = str(DEFAULT_FRICTION_PRIORITY)
+        else:
+            attributes["friction"] = numbers(shape.friction)
+            if not any(shape.friction):
+                attributes["condim"] = "1"
+        for key, mask in (("contype", shape.group), ("conaffinity", shape.collides_with)):
+            own = mask if shape.collision else 0
+            if own != 1:
+                attributes[key] = str(own if own < 2**31 else own - 2**32)  # MuJoCo's masks are signed
+        if not shape.visual:
+            attributes["group"] = str(FIRST_HIDDEN_GROUP)
+        lose(shape.restitution, f"{what}: restitution {shape.restitution:g} is left out")
+        if isinstance(shape, shapes.HeightField):
+            X = X @ shift(Vec3(0.0, 0.0, float(np.min(shape.heights))))
+        self.xml.leaf("geom", **attributes, **_placement(X))
+
+    def _geometry(self, shape: shapes.Shape, what: str, *, moving: bool) -> dict[str, str] | None:
+        """Return the type and the size of a shape, half lengths and radii; None, with a loss, for what MJCF
+        cannot hold.
+        """
+        size: Sequence[float] = (0.0, 0.0, 1.0)
+        if isinstance(shape, shapes.Plane) and moving:
+            self.losses.append(f"{what}: planes can only stand still in MJCF; it is left out")
+            return None
+        if isinstance(shape, shapes.Mesh):
+            asset = self._mesh_file(shape)
+            if asset is None:
+                self.losses.append(
+                    f'{what}: the mesh "{shape.path}" is not an STL or OBJ file below the folder of the MJCF '
+                    "file; it is left out"
+                )
+                return None
+            return {"type": "mesh", "mesh": asset}
+        if isinstance(shape, shapes.ConvexMesh):
+            corners = numbers(x for vertex in shape.vertices for x in vertex)
+            return {"type": "mesh", "mesh": self._asset(shape.vertices, "mesh", {"vertex": corners})}
+        if isinstance(shape, shapes.HeightField):
+            return {"type": "hfield", "hfield": self._height_field(shape)}
+        if isinstance(shape, shapes.Sphere):
+            size = (shape.radius,)
+        elif isinstance(shape, (shapes.Capsule, shapes.Cylinder)):
+            size = (shape.radius, shape.length / 2.0)
+        elif isinstance(shape, shapes.Box):
+            size = tuple(edge / 2.0 for edge in shape.size)
+        elif isinstance(shape, shapes.Ellipsoid):
+            size = shape.radii
+        return {"type": shape.kind, "size": numbers(size)}
+
+    def _mesh_file(self, shape: shapes.Mesh) -> str | None:
+        """Return the name of the asset of a mesh shape; None if the file cannot name it.
+
+        MuJoCo opens every mesh that a file names, so that only those below the file's folder are named.
+        """
+        if "://" in shape.path or not shape.path.lower().endswith(MESH_ENDINGS) or self.folder is None:
+            return None
+        path = (self.folder / shape.path).resolve()
+        if not path.is_relative_to(self.folder) or not path.is_file():
+            return None
+        # Meshes that are not closed have no volume to weigh; their inertia is not used.
+        attributes = {"file": path.relative_to(self.folder).as_posix(), "inertia": "shell"}
+        if shape.scale != (1.0, 1.0, 1.0):
+            attributes["scale"] = numbers(shape.scale)
+        return self._asset((shape.path, shape.scale), "mesh", attributes)
+
+    def _height_field(self, shape: shapes.HeightField) -> str:
+        """Return the name of the asset of a height field: heights above the lowest, the last row first."""
+        heights = np.array(shape.heights)
+        rise = float(np.ptp(heights))
+        attributes = {
+            "nrow": str(heights.shape[0]),
+            "ncol": str(heights.shape[1]),
+            "elevation": " ".join(str(x) for x in (heights - heights.min())[::-1].ravel().astype(np.float32)),
+            "size": numbers((shape.size[0] / 2.0, shape.size[1] / 2.0, rise or 1.0, FIELD_BASE)),
+        }
+        return self._asset((shape.heights, shape.size), "hfield", attributes)
+
+    def _asset(self, key: object, tag: str, attributes: dict[str, str]) -> str:
+        if max(map(len, attributes.values())) > MAX_ATTRIBUTE_BYTES:
+            raise FileError(
+                f"a {'height field' if tag == 'hfield' else 'convex mesh'} has more numbers than MJCF files "
+                f"hold ({MAX_ATTRIBUTE_BYTES} characters are read); save as .json"
+            )
+        name = f"{tag}_{len(self.assets)}"
+        return self.assets.setdefault(key, (tag, {"name": name, **attributes}))[1]["name"]
+
+    # Contact, constraints, actuators
+
+    def _contact(self) -> None:
+        """Write exclusions and explicit pairs whose bodies and geoms were written.
+
+        A body that was stacked on another has no shape to touch anything with.
+        """
+        elements: list[tuple[str, dict[str, str]]] = []
+        for pair in self.model.contact_pairs:
+            what = f'contact pair of "{pair.first}" and "{pair.second}"'
+            if not {pair.first, pair.second} <= self.geoms:
+                self.losses.append(f"{what} is left out with a shape")
+                continue
+            self.xml.lose(pair.restitution, f"{what}: restitution is left out")
+            attributes = {"geom1": pair.first, "geom2": pair.second}
+            if pair.friction is not None:
+                slide, torsion, roll = pair.friction
+                attributes["friction"] = numbers([slide, slide, torsion, roll, roll])
+                attributes["condim"] = "3" if any(pair.friction) else "1"
+            elements.append(("pair", attributes))
+        for first, second in self.model.contact_exclusions:
+            if {first, second} <= self.written:
+                elements.append(("exclude", {"body1": first, "body2": second}))
+        _write_group(self.xml, "contact", elements)
+
+    def _constraints(self) -> None:
+        """Write loops as `connect` and `weld`, couplings of two joints as `joint`, of more as fixed
+        tendons.
+        """
+        reject_functions(self.model, "MJCF")
+        equalities: list[tuple[str, dict[str, str]]] = []
+        for loop in self.model.loops:
+            count = len(_closure_points(loop))
+            what = f'loop joint "{loop.name}" is written as two connected points of its axis'
+            self.xml.lose(count > 1, what)
+            tag = "weld" if isinstance(loop.joint, joints.Fixed) else "connect"
+            for point in range(1, count + 1):
+                name = loop.name if point == 1 else f"{loop.name}:{point}"
+                sites = {"site1": f"{loop.name}:{point}a", "site2": f"{loop.name}:{point}b"}
+                equalities.append((tag, {"name": name, **sites}))
+        tendons = [coupling for coupling in self.model.couplings if len(coupling.coefficients) > 2]
+        if tendons:
+            self.xml.open("tendon")
+            for coupling in tendons:
+                self.xml.open("fixed", name=coupling.name)
+                for joint, k in coupling.coefficients:
+                    self.xml.leaf("joint", joint=joint, coef=numbers([k]))
+                self.xml.close("fixed")
+            self.xml.close("tendon")
+        for coupling in self.model.couplings:
+            terms = dict(coupling.coefficients)
+            if coupling in tendons:
+                tag, ends, line = "tendon", {"tendon1": coupling.name}, [-coupling.offset, 0.0]
+            else:
+                own = terms.pop(coupling.dependent)
+                ((other, k),) = terms.items()
+                tag, ends = "joint", {"joint1": coupling.dependent, "joint2": other}
+                line = [-coupling.offset / own, -k / own]
+            polynomial = numbers([*line, 0.0, 0.0, 0.0])
+            equalities.append((tag, {"name": coupling.name, **ends, "polycoef": polynomial}))
+        _write_group(self.xml, "equality", equalities)
+
+    def _actuators(self) -> None:
+        """Write motors on the actuated joints; a file without motors leaves every joint actuated."""
+        moving = [body for body in self.model.bodies if body.nv]
+        driven = [body for body in moving if body.joint_name in self.model.actuated]
+        if len(driven) == len(moving):
+            return
+        single = [body.joint_name for body in driven if body.nv == 1]
+        _write_group(self.xml, "actuator", [("motor", {"name": name, "joint": name}) for name in single])
+        others = [body.joint_name for body in driven if body.nv > 1]
+        what = "which joints are actuated is not written for: " + (", ".join(others) or "none")
+        self.xml.lose(others or not single, what)
+
+
+def _write_group(xml: XmlText, tag: str, elements: Collection[tuple[str, dict[str, str]]]) -> None:
+    """Write an element with others inside, if there are any."""
+    if elements:
+        xml.open(tag)
+        for child, attributes in elements:
+            xml.leaf(child, **attributes)
+        xml.close(tag)
