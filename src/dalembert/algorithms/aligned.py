@@ -30,7 +30,7 @@ from dalembert.model.body import Body, Loop
 from dalembert.model.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, cos, is_zero, sin
+from dalembert.scalar import Scalar, Scalars, Time, cos, is_zero, sin
 from dalembert.spatial import AxialScrew, Mat3, Motion, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 from dalembert.spatial.transform import Placement
 
@@ -109,7 +109,7 @@ class AxisJoint(Joint):
         quarters, rest = _quarters(self.turn)
         return (self.kind, self.freedom, quarters % 4, is_zero(rest), is_zero(self.shift))
 
-    def transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> AxialScrew:
+    def transform(self, q: Scalars, time: Time = None) -> AxialScrew:
         quarters, angle = _quarters(self.turn)
         advance: Scalar = self.shift
         if self.freedom in ("revolute", "helical", "cylindrical"):
@@ -123,7 +123,7 @@ class AxisJoint(Joint):
             c, s = -s, c
         return AxialScrew(2, c, s, advance)
 
-    def subspace(self, q: Sequence[Scalar], time: Scalar | None = None) -> tuple[Motion, ...]:
+    def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
         turning, sliding = Motion(Z, Vec3.zero()), Motion(Vec3.zero(), Z)
         if self.freedom == "helical":
             return (Motion(Z, Vec3(0.0, 0.0, self.pitch)),)

@@ -18,7 +18,7 @@ from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, sqrt
+from dalembert.scalar import Scalar, Scalars, Time, is_zero, sqrt
 from dalembert.spatial import Force, Transform, Vec3
 
 # Constraint stabilisation against drift: the right side of K a = k with feedback of errors.
@@ -62,29 +62,38 @@ ExternalForces = Sequence[Any] | None
 """One entry a body: a `Force` or six scalars, moment first; None: no external forces."""
 
 
-class Conditions(TypedDict, total=False):
-    """The conditions of a motion, which every method of dynamics accepts as keywords.
+class Loads(TypedDict, total=False):
+    """The keywords of every function of dynamics: the forces from outside and the time at which they act.
 
-    `external_frame`: "body", the default, or "world". `time` [s]: read by models that depend on it.
-    `stabilization`: T_stab [s] of constraints (Featherstone 2008 Eq. 8.22).
+    `external_forces`: (moment, force) on each body `(number of bodies, 6)` [N m, N]; left out: none.
+    `external_frame`: "body", the default: in body coordinates at the body's origin; "world": in world
+    coordinates at the world's origin. `time` [s]: read by models that depend on it.
     """
 
     external_forces: ExternalForces
     external_frame: str
-    time: Scalar | None
+    time: Time
+
+
+class Conditions(Loads, total=False):
+    """The conditions of a motion: `Loads`, and how constraints are held against drift.
+
+    `stabilization`: T_stab [s] of Featherstone 2008 Eq. 8.22, or a `Leap`; left out, errors drift.
+    """
+
     stabilization: Stabilization
 
 
 def body_forces(
     tree: Tree,
-    q: Sequence[Scalar],
-    external_forces: ExternalForces,
-    frame: str = "body",
-    time: Scalar | None = None,
+    q: Scalars,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+    time: Time = None,
 ) -> PerBody[Force] | None:
     """Return the external force on each body, in the coordinates of the tree's bodies:
     i_X_0* f_i^x (Eq. 5.20)."""
-    require_choice("external_frame", frame, ("body", "world"))
+    require_choice("external_frame", external_frame, ("body", "world"))
     if external_forces is None:
         return None
     given = external_forces
@@ -93,7 +102,7 @@ def body_forces(
             f"external_forces has {len(given)} entries; give one (moment, force) for each of the "
             f"{len(tree.bodies)} bodies"
         )
-    if frame == "body":
+    if external_frame == "body":
         return tree.outward(lambda body, _: ((), _in_tree_frame(body, _as_force(given[body.index]))), ())
     poses = forward_kinematics(tree, q, time=time)
     return tree.outward(
@@ -145,14 +154,14 @@ FRICTION_SPEED = 1e-3
 """s of Eq. (1) [rad/s or m/s]: at this speed friction has 71 % of its full size."""
 
 
-def passive_forces(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def passive_forces(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Return tau `(nv,)` of springs, damping and dry friction [N m or N]; Eq. (1)."""
     return tree.collect(
         tree.outward(lambda body, _: ((), _joint_forces(body, body.own_q(q), body.own_v(v))), ())
     )
 
 
-def spring_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
+def spring_energy(tree: Tree, q: Scalars) -> Scalar:
     """Return the energy stored in the springs, sum of stiffness x^2 / 2 [J]."""
     total: Scalar = 0.0
     for body in tree.bodies:
@@ -161,7 +170,7 @@ def spring_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def _joint_forces(body: Body, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def _joint_forces(body: Body, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute Eq. (1) of one joint; terms whose constant is a structural zero are left out."""
     forces: list[Scalar] = []
     for k, x, d, f, rate in zip(
@@ -176,7 +185,7 @@ def _joint_forces(body: Body, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[
     return forces
 
 
-def displacement(body: Body, q: Sequence[Scalar]) -> list[Scalar]:
+def displacement(body: Body, q: Scalars) -> list[Scalar]:
     """Return x from the rest position to q; zeros without a spring."""
     if all(is_zero(k) for k in body.stiffness):
         return [0.0] * body.nv

@@ -25,7 +25,7 @@ from typing import final
 from dalembert.algorithms.dense import SymmetricFactor, dot, factor, symmetric_from_lower
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, literal
+from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal
 from dalembert.spatial import ArticulatedInertia, BodyAcceleration, Force, Motion, RigidInertia, Vec3
 
 
@@ -36,7 +36,7 @@ def assemble(
     p_2: Force,
     S: Sequence[Motion],
     c: Motion,
-    tau: Sequence[Scalar],
+    tau: Scalars,
 ) -> tuple[ArticulatedInertia, Force]:
     """Return (I^A, p^A) of handle 1 with handle 2 jointed to it (Eqs 7.19, 7.20),
     all in one coordinate system."""
@@ -45,9 +45,7 @@ def assemble(
     return I_1 + joint.I_a, p_1 + joint.bias_force(p_2, c, tau, u)
 
 
-def eliminate_joint(
-    I_A: ArticulatedInertia, S: Sequence[Motion], armature: Sequence[Scalar]
-) -> JointElimination:
+def eliminate_joint(I_A: ArticulatedInertia, S: Sequence[Motion], armature: Scalars) -> JointElimination:
     """Factor the joint's own inertia D and form K and I^a (Eqs 7.43 to 7.47)."""
     rows = coordinate_rows(S, armature)
     U = [I_A * s for s in S]
@@ -63,7 +61,7 @@ def eliminate_joint(
     return JointElimination(tuple(S), D, K, I_a, rows)
 
 
-def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Scalar]) -> list[list[Scalar]]:
+def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Scalars) -> list[list[Scalar]]:
     """Return S^T U + diag(armature) for U = I S, symmetric:
     each product of the lower triangle is formed once."""
     lower = [[S[j].dot(U[i]) for j in range(i + 1)] for i in range(len(S))]
@@ -72,7 +70,7 @@ def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Sequence[Sc
     return symmetric_from_lower(lower)
 
 
-def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[int, ...]:
+def coordinate_rows(S: Sequence[Motion], armature: Scalars) -> tuple[int, ...]:
     """Return the coordinate along which each column of S points;
     empty unless all do and there is no armature."""
     if not all(is_zero(m) for m in armature):
@@ -87,10 +85,7 @@ def coordinate_rows(S: Sequence[Motion], armature: Sequence[Scalar]) -> tuple[in
 
 
 def _less_rank(
-    I_A: ArticulatedInertia,
-    U: Sequence[Sequence[Scalar]],
-    K: Sequence[Sequence[Scalar]],
-    rows: tuple[int, ...],
+    I_A: ArticulatedInertia, U: Sequence[Scalars], K: Sequence[Scalars], rows: tuple[int, ...]
 ) -> ArticulatedInertia:
     """Return I^A - K U^T, of which the joint's own rows and columns are zero by (*)."""
 
@@ -118,11 +113,11 @@ class JointElimination:
     I_a: ArticulatedInertia
     rows: tuple[int, ...]
 
-    def joint_force(self, tau: Sequence[Scalar], p_A: Force) -> list[Scalar]:
+    def joint_force(self, tau: Scalars, p_A: Force) -> list[Scalar]:
         """Return u = tau - S^T p^A (Eq. 7.45)."""
         return [t - s.dot(p_A) for t, s in zip(tau, self.S, strict=True)]
 
-    def bias_force(self, p_A: Force, c: Motion, tau: Sequence[Scalar], u: Sequence[Scalar]) -> Force:
+    def bias_force(self, p_A: Force, c: Motion, tau: Scalars, u: Scalars) -> Force:
         """Return p^a = p^A + I^a c + K u (Eq. 7.48)."""
         total = (p_A + self.I_a * c).to_list()
         p_a = [x + dot(self.K[r], u) if u else x for r, x in enumerate(total)]
@@ -130,7 +125,7 @@ class JointElimination:
             p_a[r] = t
         return Force.of(p_a)
 
-    def accelerations(self, u: Sequence[Scalar], a_prime: Motion) -> tuple[list[Scalar], Motion]:
+    def accelerations(self, u: Scalars, a_prime: Motion) -> tuple[list[Scalar], Motion]:
         """Return dv/dt of the joint and a of the body (Eq. 7.50), from a' = i_X_lambda a_lambda + c."""
         e = self.D.solve(u)
         a = a_prime.to_list()
@@ -145,7 +140,7 @@ class JointElimination:
         return vdot, Motion.of(a)
 
 
-def _add_joint_acceleration(a: Motion, S: Sequence[Motion], vdot: Sequence[Scalar]) -> Motion:
+def _add_joint_acceleration(a: Motion, S: Sequence[Motion], vdot: Scalars) -> Motion:
     for s, x in zip(S, vdot, strict=True):
         a = a + s * x
     return a
@@ -165,7 +160,7 @@ Moved = tuple[JointMotion, Motion, Force]
 
 
 def velocity_products(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
+    tree: Tree, q: Scalars, v: Scalars, f_x: PerBody[Force] | None, time: Time
 ) -> PerBody[Moved]:
     """Return c and p relative to a co-moving observer."""
 
@@ -181,7 +176,7 @@ def velocity_products(
 
 
 def spatial_velocity_products(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], f_x: PerBody[Force] | None, time: Scalar | None
+    tree: Tree, q: Scalars, v: Scalars, f_x: PerBody[Force] | None, time: Time
 ) -> PerBody[Moved]:
     """Return c and p with spatial velocities in body coordinates, as in the book."""
 

@@ -18,21 +18,19 @@ from dalembert.model.joints import Joint
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_one, is_zero
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, RigidInertia, SymMat3, Transform, Vec3
 
 # Generalized forces of forces on bodies: Q = sum J_k^T f_k (Liu & Jain Eq. 67; Featherstone Eq. 7.6).
 
 
-def joint_forces(
-    tree: Tree, q: Sequence[Scalar], forces: PerBody[Force], *, time: Scalar | None = None
-) -> list[Scalar]:
+def joint_forces(tree: Tree, q: Scalars, forces: PerBody[Force], *, time: Time = None) -> list[Scalar]:
     """Return Q `(nv,)` of one spatial force a body, in body coordinates: equal power, Q . v = sum f_k . v_k.
 
     One inward pass: f_k and all that acts beyond joint k do work on S_k.
     """
 
-    def step(body: Body, beyond: Force) -> tuple[Force, Sequence[Scalar]]:
+    def step(body: Body, beyond: Force) -> tuple[Force, Scalars]:
         X, S, _, _ = body.jcalc(q, None, time)
         f = forces[body] + beyond
         return X.inverse_apply(f), [s.dot(f) for s in S]
@@ -45,9 +43,7 @@ def joint_forces(
 # omega_k and the velocity v_k of the body's centre of mass, in world axes.
 
 
-def maximal_velocities(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> PerBody[Motion]:
+def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> PerBody[Motion]:
     """Return V_k of every body, by recursion instead of J (Eq. 60)."""
     require_centers_of_mass(tree, "maximal_velocities")
     poses = forward_kinematics(tree, q, time=time)
@@ -57,7 +53,7 @@ def maximal_velocities(
     )
 
 
-def maximal_jacobians(model: Model, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Matrix]:
+def maximal_jacobians(model: Model, q: Scalars, *, time: Time = None) -> PerBody[Matrix]:
     """Return J_k `(6, nv)` of every body: J_omega over J_v of the centre of mass, in world axes (Eq. 58)."""
     require_centers_of_mass(model, "maximal_jacobians")
 
@@ -106,13 +102,13 @@ def unit_weights(tree: Tree) -> PerBody[RigidInertia]:
 
 def least_squares(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     weights: PerBody[RigidInertia],
     forces: PerBody[Force] | None,
-    Q: Sequence[Scalar] | None,
+    Q: Scalars | None,
     *,
     turning: bool = False,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return y `(nv,)` of Eq. (1), the shortest where it is not unique; `turning`: B_k weighs |omega_J|^2."""
     if has_couplings(tree):
@@ -145,7 +141,7 @@ def least_squares(
     return tree.collect(tree.outward(outward, Motion.zero()))
 
 
-def _regular(body: Body, q: Sequence[Scalar], time: Scalar | None) -> bool:
+def _regular(body: Body, q: Scalars, time: Time) -> bool:
     """Return whether S has full rank at every q, by the kind of joint."""
     return is_one(body.joint.singularity_measure(body.own_q(q), time))
 
@@ -162,7 +158,7 @@ def _joint_matrix(S: Sequence[Motion], U: Sequence[Force], turning: bool) -> Mat
 
 
 def _seen_from_parent(
-    I_A: ArticulatedInertia, p_A: Force, U: Sequence[Force], D: PseudoInverse, u: Sequence[Scalar]
+    I_A: ArticulatedInertia, p_A: Force, U: Sequence[Force], D: PseudoInverse, u: Scalars
 ) -> tuple[ArticulatedInertia, Force]:
     """Return (I^a, p^a): the body with its joint free."""
     if not U:
@@ -177,12 +173,12 @@ def _seen_from_parent(
 
 def _by_matrix(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     weights: PerBody[RigidInertia],
     forces: PerBody[Force] | None,
-    Q: Sequence[Scalar] | None,
+    Q: Scalars | None,
     turning: bool,
-    time: Scalar | None,
+    time: Time,
 ) -> list[Scalar]:
     """Solve Eq. (1) with its matrix formed from Jacobians in body coordinates."""
     n = tree.nv
@@ -199,7 +195,7 @@ def _by_matrix(
     return symmetric_pseudo_inverse(A).solve(b)
 
 
-def _turning(body: Body, q: Sequence[Scalar], time: Scalar | None) -> list[tuple[int, int, Scalar]]:
+def _turning(body: Body, q: Scalars, time: Time) -> list[tuple[int, int, Scalar]]:
     """Return the entries of B_k at their places in v."""
     S = body.jcalc(q, None, time).S
     own = [(places, s.angular) for places, s in zip(velocity_places(body), S, strict=True)]
@@ -231,11 +227,7 @@ class GeneralizedVelocity(NamedTuple):
 
 
 def generalized_velocity(
-    tree: Tree,
-    q: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
     """Return v = J^+ V (Eq. 61) without forming J:
     the normal equations in linear time, see `least_squares`."""
@@ -252,11 +244,7 @@ def generalized_velocity(
 
 
 def generalized_velocity_by_pseudo_inverse(
-    model: Model,
-    q: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    *,
-    time: Scalar | None = None,
+    model: Model, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
     """Compute Eq. 61 literally: J of all bodies, J^T J, its pseudo-inverse."""
     rows = [row for J in maximal_jacobians(model, q, time=time) for row in J]
@@ -266,12 +254,7 @@ def generalized_velocity_by_pseudo_inverse(
 
 
 def generalized_velocity_from_rows(
-    model: Model,
-    q: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    rows: Sequence[int],
-    *,
-    time: Scalar | None = None,
+    model: Model, q: Scalars, body_velocities: Sequence[Scalars], rows: Sequence[int], *, time: Time = None
 ) -> GeneralizedVelocity:
     """Return v from some rows of V = J v only, counted body by body, six each (the J' of section 6.1).
 
@@ -284,20 +267,14 @@ def generalized_velocity_from_rows(
 
 
 def residual_of(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    time: Scalar | None,
+    tree: Tree, q: Scalars, v: Scalars, body_velocities: Sequence[Scalars], time: Time
 ) -> PerBody[Motion]:
     """Return V - J v."""
     found = maximal_velocities(tree, q, v, time=time)
     return PerBody([Motion.of(given) - V for given, V in zip(body_velocities, found, strict=True)])
 
 
-def without_drift(
-    tree: Tree, q: Sequence[Scalar], body_velocities: Sequence[Sequence[Scalar]], time: Scalar | None
-) -> list[Motion]:
+def without_drift(tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], time: Time) -> list[Motion]:
     """Return V less the velocities that rheonomic joints give the bodies at v = 0."""
     wanted = [Motion.of(given) for given in body_velocities]
     if time is None:
@@ -306,7 +283,7 @@ def without_drift(
     return [V - own for V, own in zip(wanted, drift, strict=True)]
 
 
-def _least_squares_solution(J: Sequence[Sequence[Scalar]], V: Sequence[Scalar]) -> list[Scalar]:
+def _least_squares_solution(J: Sequence[Scalars], V: Scalars) -> list[Scalar]:
     """Return J^+ V = (J^T J)^+ J^T V."""
     columns = list(zip(*J, strict=True))
     gram = [[dot(a, b) for b in columns] for a in columns]
@@ -341,7 +318,7 @@ def connectivity_matrix(parents: Sequence[int]) -> list[list[float]]:
 
 
 def relative_angular_velocities(
-    tree: Tree, q: Sequence[Scalar], omegas: Sequence[Vec3], *, time: Scalar | None = None
+    tree: Tree, q: Scalars, omegas: Sequence[Vec3], *, time: Time = None
 ) -> PerBody[Vec3]:
     """Return omega^ = R^T D omega: relative to the parents, in the parents' axes; omega in the world's."""
     poses = forward_kinematics(tree, q, time=time)
@@ -354,7 +331,7 @@ def relative_angular_velocities(
     return PerBody([relative(body) for body in tree.bodies])
 
 
-def joint_jacobian(body: Body, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Motion]:
+def joint_jacobian(body: Body, q: Scalars, *, time: Time = None) -> list[Motion]:
     """Return the columns (J^_omega, J^_v) of a joint:
     its motion per unit of v, in the parent's axes (Eq. 52).
 
@@ -372,11 +349,7 @@ def turning_columns(joint: Joint) -> list[int]:
 
 
 def generalized_velocity_joint_by_joint(
-    tree: Tree,
-    q: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
     """Return v_k = S_k^+ (V_k - X V_p), for every joint type: m pseudo-inverses of constant size."""
 
@@ -389,11 +362,7 @@ def generalized_velocity_joint_by_joint(
 
 
 def generalized_velocity_rotations_first(
-    tree: Tree,
-    q: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
     """Return v_k = (J^_omega)^+ omega^_k of the columns that turn (Eq. 66),
     then (J^_v)^+ of those that slide."""
@@ -418,9 +387,9 @@ def generalized_velocity_rotations_first(
 
 def _each_joint(
     tree: Tree,
-    q: Sequence[Scalar],
-    body_velocities: Sequence[Sequence[Scalar]],
-    time: Scalar | None,
+    q: Scalars,
+    body_velocities: Sequence[Scalars],
+    time: Time,
     own: Callable[[Body, JointMotion, Motion], list[Scalar]],
 ) -> GeneralizedVelocity:
     """Return v from `own(body, joint, S v)` of each joint by itself, and the residual velocities."""
@@ -435,7 +404,7 @@ def _each_joint(
 
 
 def _in_body_coordinates(
-    tree: Tree, poses: PerBody[Transform], body_velocities: Sequence[Sequence[Scalar]]
+    tree: Tree, poses: PerBody[Transform], body_velocities: Sequence[Scalars]
 ) -> PerBody[Motion]:
     return PerBody(
         [
@@ -490,19 +459,19 @@ def _six(a: Motion, b: Motion) -> Scalar:
 # read as forces. The inverse of (69) with given points is the same with other weights: |velocity of the
 # point|^2 for f_k and |omega^_k|^2 for tau^_k.
 
-Vectors = Sequence[Sequence[Scalar]]
+Vectors = Sequence[Scalars]
 """Three scalars a body."""
 
 
 def generalized_force(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     *,
     forces: Vectors | None = None,
     points: Vectors | None = None,
     torques: Vectors | None = None,
     joint_torques: Vectors | None = None,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return Q `(nv,)` of forces f_k at the points r_k (default: the centres of mass),
     torques tau'_k and tau^_k."""
@@ -531,9 +500,7 @@ def generalized_force(
     return [a + b for a, b in zip(Q, tree.collect(turning), strict=True)]  # (69)
 
 
-def body_torques(
-    tree: Tree, q: Sequence[Scalar], joint_torques: Vectors, *, time: Scalar | None = None
-) -> PerBody[Vec3]:
+def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time = None) -> PerBody[Vec3]:
     """Return tau' = (R^T D)^T tau^ (Eq. 68), in world axes:
     the joint's on its body, its opposite on the parent."""
     poses = forward_kinematics(tree, q, time=time)
@@ -550,9 +517,7 @@ def body_torques(
     return tree.inward(step, Vec3.zero())[0]
 
 
-def cartesian_forces(
-    tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
-) -> PerBody[Force]:
+def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None) -> PerBody[Force]:
     """Return (tau_k, f_k) of every body, in world axes at its centre of mass:
     the shortest solution of Eq. 70."""
     require_centers_of_mass(tree, "cartesian_forces")
@@ -568,7 +533,7 @@ def cartesian_forces(
 
 
 def cartesian_forces_at_points(
-    tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], points: Vectors, *, time: Scalar | None = None
+    tree: Tree, q: Scalars, tau: Scalars, points: Vectors, *, time: Time = None
 ) -> tuple[PerBody[Vec3], PerBody[Vec3]]:
     """Return (f_k at the points r_k in world axes, tau^_k in the parents' axes):
     the shortest solution of Eq. 69."""
@@ -583,7 +548,7 @@ def cartesian_forces_at_points(
 
 
 def joint_torques(
-    tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar], *, time: Scalar | None = None
+    tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None
 ) -> tuple[PerBody[Vec3], list[Scalar]]:
     """Return tau^_k = (J^_omega,k^T)^+ Q_k in the parents' axes (Eq. 71), and Q - J^_omega^T tau^.
 
@@ -610,7 +575,7 @@ def _local(pose: Transform, point: Vec3) -> Vec3:
     return pose.R.transposed_times(point - pose.p)
 
 
-def _velocities(tree: Tree, q: Sequence[Scalar], y: Sequence[Scalar], time: Scalar | None) -> PerBody[Motion]:
+def _velocities(tree: Tree, q: Scalars, y: Scalars, time: Time) -> PerBody[Motion]:
     """Return J_k y in body coordinates, without the motion of rheonomic joints of their own."""
 
     def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:

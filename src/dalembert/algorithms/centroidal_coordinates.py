@@ -7,15 +7,12 @@ body axes; see `stepping`, Eqs (1) and (2). For every other joint y = q and w = 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dalembert.model.body import Body
 from dalembert.model.joints import Free, Planar
-from dalembert.scalar import Scalar, cos, sin
+from dalembert.scalar import Scalar, Scalars, cos, sin
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.rotations import quaternion_rate, rotation_of_quaternion
 
-Scalars = Sequence[Scalar]
 Pair = tuple[list[Scalar], list[Scalar]]
 
 

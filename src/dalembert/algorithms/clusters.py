@@ -22,7 +22,7 @@ from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import ArticulatedInertia, Force, Motion, Placement, RigidInertia, Vec3
 
 
@@ -155,7 +155,7 @@ def cluster_members(
     cluster: Cluster,
     moved: PerBody[Moved],
     handles: Sequence[Handle],
-    a: Sequence[Scalar],
+    a: Scalars,
     prescribed: frozenset[int],
 ) -> list[Member]:
     order = {body.index: k for k, body in enumerate(cluster.bodies)}
@@ -172,7 +172,7 @@ def cluster_members(
     return members
 
 
-def _ratios_times(row: Sequence[tuple[int, float]], x: Sequence[Scalar]) -> Scalar:
+def _ratios_times(row: Sequence[tuple[int, float]], x: Scalars) -> Scalar:
     """Return one row of G times x."""
     total: Scalar = 0.0
     for place, ratio in row:
@@ -183,14 +183,14 @@ def _ratios_times(row: Sequence[tuple[int, float]], x: Sequence[Scalar]) -> Scal
 class Accelerations:
     """The results of the last pass: a of every body, dv/dt, and the forces at prescribed variables."""
 
-    def __init__(self, tree: Tree, gravity: Vec3, a: Sequence[Scalar], prescribed: frozenset[int]) -> None:
+    def __init__(self, tree: Tree, gravity: Vec3, a: Scalars, prescribed: frozenset[int]) -> None:
         self.bodies: dict[int, Motion] = {-1: Motion(Vec3.zero(), -gravity)}
         self.a: list[Scalar] = [a[k] if k in prescribed else 0.0 for k in range(tree.nv)]
         self.tau: list[Scalar] = [0.0] * tree.nv
 
 
 def eliminate_cluster(
-    members: list[Member], cluster: Cluster, tau: Sequence[Scalar], prescribed: frozenset[int]
+    members: list[Member], cluster: Cluster, tau: Scalars, prescribed: frozenset[int]
 ) -> Elimination:
     free = [place for place in cluster.variables if place not in prescribed]
     if len(members) == 1 and len(free) == len(cluster.variables):
@@ -198,7 +198,7 @@ def eliminate_cluster(
     return _several(members, free, tau)
 
 
-def _single(member: Member, tau: Sequence[Scalar]) -> Elimination:
+def _single(member: Member, tau: Scalars) -> Elimination:
     """Eliminate one body with a free joint: Table 7.1."""
     I, p = member.handle
     own_tau = member.body.own_v(tau)
@@ -206,7 +206,7 @@ def _single(member: Member, tau: Sequence[Scalar]) -> Elimination:
     return _Single(member, joint, own_tau, joint.joint_force(own_tau, p))
 
 
-def _several(members: list[Member], free: Sequence[int], tau: Sequence[Scalar]) -> Elimination:
+def _several(members: list[Member], free: Sequence[int], tau: Scalars) -> Elimination:
     """Eliminate a cluster: (2) to (5)."""
     C: list[Motion] = []
     f = []
@@ -384,10 +384,10 @@ class ClusterMotion(NamedTuple):
 def articulated_accelerations(
     tree: Tree,
     moved: PerBody[Moved],
-    tau: Sequence[Scalar],
+    tau: Scalars,
     *,
     function: str,
-    a: Sequence[Scalar] = (),
+    a: Scalars = (),
     prescribed: frozenset[int] = frozenset(),
     gravity: Vec3 | None = None,
 ) -> ClusterMotion:
@@ -414,7 +414,7 @@ def articulated_accelerations(
     return ClusterMotion(accelerations.a, accelerations.tau)
 
 
-def cluster_inertias(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Inertia]:
+def cluster_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[Inertia]:
     """Return I_i^A of every body with its load outside its own cluster, in its own coordinates.
 
     Of a body whose joint is coupled to none this is the articulated inertia of all it carries.

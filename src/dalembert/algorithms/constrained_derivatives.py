@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import Conditions, ExternalForces
+from dalembert.algorithms.applied_forces import Loads, Stabilization
 from dalembert.algorithms.constraints import constraint_equations, stabilized
 from dalembert.algorithms.dense import Matrix, dot, identity, plus, product, times, transpose, unit, zeros
 from dalembert.algorithms.derivatives import Derivatives, solved_columns, spanning_tree_derivatives
@@ -26,7 +26,7 @@ from dalembert.algorithms.open_tree import is_constrained, variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial.value import leaves
 
 # Derivatives of any algorithm of the dynamics, direction by direction, with dual numbers.
@@ -38,8 +38,8 @@ from dalembert.spatial.value import leaves
 def jacobians_of(
     function: Callable[..., Any],
     tree: Tree,
-    arguments: Sequence[Sequence[Scalar]],
-    given: Sequence[Scalar] = (),
+    arguments: Sequence[Scalars],
+    given: Scalars = (),
 ) -> list[Matrix]:
     """Return the Jacobians of a list of scalars f(*arguments), first with respect to q on its tangent space.
 
@@ -64,7 +64,7 @@ def jacobians_of(
 
 
 def directional_inverse_dynamics_derivatives(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Any
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **options: Any
 ) -> Derivatives:
     """Return (dtau/dq, dtau/dv, dtau/da) of `inverse_dynamics`, also for systems with constraints."""
     dynamics = lambda *x: inverse_dynamics(tree, *x, **options)
@@ -72,14 +72,14 @@ def directional_inverse_dynamics_derivatives(
 
 
 def directional_forward_dynamics_derivatives(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], **options: Any
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Any
 ) -> Derivatives:
     """Return (da/dq, da/dv, da/dtau) of `forward_dynamics`, also for systems with constraints."""
     dynamics = lambda *x: forward_dynamics(tree, *x, **options)
     return Derivatives(*jacobians_of(dynamics, tree, (q, v, tau), leaves(options)))
 
 
-def _position_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def _position_rate(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Return dq/dt = Q(q) v, joint by joint."""
     rates: list[Scalar] = [0.0] * tree.nq
     for body in tree.bodies:
@@ -90,10 +90,12 @@ def _position_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list
 
 def constrained_forward_dynamics_derivatives(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    *,
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> Derivatives:
     """Return (da/dq, da/dv, da/dtau) of a under K a = k, by (1).
 
@@ -103,35 +105,27 @@ def constrained_forward_dynamics_derivatives(
     differentiated directly.
     """
     if tree.closure is not None:
-        return directional_forward_dynamics_derivatives(tree, q, v, tau, **options)
-    system = constrained_system(tree, q, v, tau, **options)
+        return directional_forward_dynamics_derivatives(tree, q, v, tau, stabilization=stabilization, **given)
+    system = constrained_system(tree, q, v, tau, stabilization=stabilization, **given)
     a, multipliers = constrained_motion(system)
-    time, T_stab = options.get("time"), options.get("stabilization")
+    time = given.get("time")
     kept = [multipliers[row] for row in system.rows]
 
-    def equations(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    def equations(q: Scalars, v: Scalars) -> list[Scalar]:
         """Return K^T lambda, then k - K a."""
         found = constraint_equations(tree, q, v, time=time)
-        k = found.k if T_stab is None else stabilized(found, T_stab)
+        k = found.k if stabilization is None else stabilized(found, stabilization)
         K = [found.K[row] for row in system.rows]
         forces = times(transpose(K), kept) if K else [0.0] * tree.nv
         return [*forces, *(k[row] - dot(found.K[row], a) for row in system.rows)]
 
-    def solve(force: Sequence[Scalar], k: Sequence[Scalar]) -> list[Scalar]:
+    def solve(force: Scalars, k: Scalars) -> list[Scalar]:
         return constrained_motion(system._replace(force=list(force), k=list(k))).a
 
-    of_tree = spanning_tree_derivatives(
-        tree,
-        q,
-        v,
-        a,
-        external_forces=options.get("external_forces"),
-        external_frame=options.get("external_frame", "body"),
-        time=time,
-    )
-    given = [*a, *kept, *(x for x in (time, T_stab) if x is not None)]
+    of_tree = spanning_tree_derivatives(tree, q, v, a, **given)
+    constants = [*a, *kept, *(x for x in (time, stabilization) if x is not None)]
     by_state = []
-    for forces, change in zip(of_tree[:2], jacobians_of(equations, tree, (q, v), given), strict=True):
+    for forces, change in zip(of_tree[:2], jacobians_of(equations, tree, (q, v), constants), strict=True):
         columns = []
         for column, moved in zip(transpose(forces), transpose(change), strict=True):
             push = [x - y for x, y in zip(moved[: tree.nv], column, strict=True)]
@@ -171,51 +165,33 @@ class HybridDerivatives(NamedTuple):
 
 def hybrid_dynamics_derivatives(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    a: Scalars,
     *,
     prescribed: Collection[str] = (),
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> HybridDerivatives:
     """Return the derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1);
     under constraints, by dual numbers."""
-    given = prescribed_places(tree, prescribed)
+    known_places = prescribed_places(tree, prescribed)
     n = tree.nv
 
-    def dynamics(*state: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        return hybrid_dynamics(
-            tree,
-            *state,
-            prescribed=prescribed,
-            external_forces=external_forces,
-            external_frame=external_frame,
-            time=time,
-            stabilization=stabilization,
-        )
+    def dynamics(*state: Scalars) -> tuple[list[Scalar], list[Scalar]]:
+        return hybrid_dynamics(tree, *state, prescribed=prescribed, stabilization=stabilization, **given)
 
     if is_constrained(tree):
-        held = leaves([external_forces, time, stabilization])
+        held = leaves([stabilization, given])
         both = jacobians_of(lambda *x: leaves(dynamics(*x)), tree, (q, v, tau, a), held)
         return HybridDerivatives(*(rows[:n] for rows in both), *(rows[n:] for rows in both))
     motion, _ = dynamics(q, v, tau, a)
-    by_q, by_v, M = spanning_tree_derivatives(
-        tree,
-        q,
-        v,
-        motion,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-    )
-    free = [k for k in range(n) if k not in given]
+    by_q, by_v, M = spanning_tree_derivatives(tree, q, v, motion, **given)
+    free = [k for k in range(n) if k not in known_places]
     lam, _ = merged_parents(variable_parents(tree), free)
     L, reciprocals = factor_with_reciprocals([[M[i][j] for j in free] for i in free], lam)
-    known = [k in given for k in range(n)]
+    known = [k in known_places for k in range(n)]
     by_tau = [[-x if not known[j] else 0.0 for j, x in enumerate(row)] for row in identity(n)]
     by_a = [[x if known[j] else 0.0 for j, x in enumerate(row)] for row in M]
     fixed = [[x if known[j] else 0.0 for j, x in enumerate(row)] for row in identity(n)]

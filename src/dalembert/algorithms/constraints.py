@@ -18,7 +18,7 @@ from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 from dalembert.model.user_functions import Constraint, LoopClosure
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Motion, Transform, Vec3
 from dalembert.spatial.exponential import so3_log
 from dalembert.spatial.value import leaves, rebuild
@@ -59,13 +59,7 @@ class LoopRows(NamedTuple):
 
 
 def loop_rows(
-    tree: Tree,
-    loop: Loop,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    *,
-    time: Scalar | None = None,
-    coordinates: str = "nearby",
+    tree: Tree, loop: Loop, q: Scalars, v: Scalars, *, time: Time = None, coordinates: str = "nearby"
 ) -> LoopRows:
     """Return K, k, T^T (v_J - sigma) and delta of one loop joint; Eqs 8.15, 8.20, 8.23.
 
@@ -135,9 +129,7 @@ class _Link(NamedTuple):
         return Transform(self.pose.R, self.pose.p - origin)
 
 
-def _links(
-    path: Sequence[Body], q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
-) -> list[_Link]:
+def _links(path: Sequence[Body], q: Scalars, v: Scalars, time: Time) -> list[_Link]:
     links: list[_Link] = []
     for body in path:
         joint = body.jcalc(q, v, time)
@@ -155,7 +147,7 @@ def _columns(links: Sequence[_Link], origin: Vec3) -> list[tuple[Motion, ...]]:
 
 
 def _motion(
-    links: Sequence[_Link], columns: Sequence[tuple[Motion, ...]], v: Sequence[Scalar], origin: Vec3
+    links: Sequence[_Link], columns: Sequence[tuple[Motion, ...]], v: Scalars, origin: Vec3
 ) -> tuple[Motion, Motion]:
     """Return v and a^vp at the end of the path: v_i = v_lambda + v_J, a_i = a_lambda + c_J + v_i x v_J."""
     velocity, acceleration = Motion.zero(), Motion.zero()
@@ -172,13 +164,11 @@ def _motion(
 Subspace = tuple[tuple[Force, ...], Motion]
 
 
-def _subspace_with_rate(
-    joint: Joint, X: Transform, v_J: Motion, time: Scalar | None
-) -> tuple[Subspace, Subspace]:
+def _subspace_with_rate(joint: Joint, X: Transform, v_J: Motion, time: Time) -> tuple[Subspace, Subspace]:
     """Return (T, sigma) and (T°, sigma°), as the successor frame at X moves with v_J:
     R' = R omega x, p' = R v."""
 
-    def subspace(x: Sequence[Scalar]) -> Subspace:
+    def subspace(x: Scalars) -> Subspace:
         placed, now = rebuild(X, x[:12]), x[12] if joint.time_dependent else None
         T = joint.constraint_subspace_at(placed, now)
         if not joint.time_dependent:
@@ -227,22 +217,14 @@ class UserRows(NamedTuple):
     position_error: list[Scalar]
 
 
-def user_rows(
-    model: Model,
-    constraint: Constraint,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    time: Scalar | None = None,
-) -> UserRows:
+def user_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time = None) -> UserRows:
     """Return K, k and the errors of one user constraint."""
     if constraint.kind == "velocity":
         return _velocity_rows(model, constraint, q, v, time)
     return _position_rows(model, constraint, q, v, time)
 
 
-def moving_derivative(
-    model: Model, function: Any, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
-) -> tuple[Any, Any]:
+def moving_derivative(model: Model, function: Any, q: Scalars, v: Scalars, time: Time) -> tuple[Any, Any]:
     """Return (f, df/dt) of f(q, time) as q moves with v, and time, if there is one, passes."""
     rate = configuration.position_rate(model, q, v)
     if time is None:
@@ -250,15 +232,13 @@ def moving_derivative(
     return directional_derivative(lambda x: function(x[:-1], x[-1]), [*q, time], [*rate, 1.0], v)
 
 
-def _position_rows(
-    model: Model, constraint: Constraint, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
-) -> UserRows:
+def _position_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time) -> UserRows:
     nothing = [0.0] * model.nv
 
-    def phi(x: Sequence[Scalar], now: Scalar | None) -> list[Scalar]:
+    def phi(x: Scalars, now: Scalar | None) -> list[Scalar]:
         return constraint.residual(model, x, nothing, now)
 
-    def rate(x: Sequence[Scalar], now: Scalar | None) -> list[Scalar]:
+    def rate(x: Scalars, now: Scalar | None) -> list[Scalar]:
         derivative: list[Scalar] = moving_derivative(model, phi, x, v, now)[1]
         return derivative
 
@@ -267,10 +247,8 @@ def _position_rows(
     return UserRows(_transpose(columns, constraint.size), [-x for x in second], first, phi(q, time))
 
 
-def _velocity_rows(
-    model: Model, constraint: Constraint, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None
-) -> UserRows:
-    def psi(x: Sequence[Scalar], now: Scalar | None) -> list[Scalar]:
+def _velocity_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time) -> UserRows:
+    def psi(x: Scalars, now: Scalar | None) -> list[Scalar]:
         return constraint.residual(model, x, v, now)
 
     columns = [
@@ -282,10 +260,7 @@ def _velocity_rows(
 
 
 def _position_columns(
-    model: Model,
-    function: Callable[[list[Scalar]], list[Scalar]],
-    q: Sequence[Scalar],
-    constants: Sequence[Scalar],
+    model: Model, function: Callable[[list[Scalar]], list[Scalar]], q: Scalars, constants: Scalars
 ) -> list[list[Scalar]]:
     """Return the rate of a function of q along every velocity variable, joint by joint."""
     columns = []
@@ -300,10 +275,10 @@ def _position_columns(
 
 def _partial(
     function: Callable[[list[Scalar]], list[Scalar]],
-    x: Sequence[Scalar],
+    x: Scalars,
     part: slice,
-    rate: Sequence[Scalar],
-    constants: Sequence[Scalar] = (),
+    rate: Scalars,
+    constants: Scalars = (),
 ) -> list[Scalar]:
     """Return the derivative along a rate of some arguments; the others are constant, which costs less."""
     before, after = list(x[: part.start]), list(x[part.stop :])
@@ -312,7 +287,7 @@ def _partial(
     )[1]
 
 
-def _transpose(columns: Sequence[Sequence[Scalar]], rows: int) -> list[list[Scalar]]:
+def _transpose(columns: Sequence[Scalars], rows: int) -> list[list[Scalar]]:
     return [[column[row] for column in columns] for row in range(rows)]
 
 
@@ -332,9 +307,7 @@ class ClosureEquations(NamedTuple):
     g: list[Scalar]
 
 
-def closure_equations(
-    tree: Tree, y: Sequence[Scalar], ydot: Sequence[Scalar], *, time: Scalar | None = None
-) -> ClosureEquations:
+def closure_equations(tree: Tree, y: Scalars, ydot: Scalars, *, time: Time = None) -> ClosureEquations:
     """Return q = gamma(y), v = G ydot, and G, g of a = G ydd + g.
 
     `y`: the positions, `ydot`: the velocity variables of `closure.independent`, joint by joint. Where gamma
@@ -344,11 +317,11 @@ def closure_equations(
     dependent = [i for i in range(model.nv) if i not in closure.velocities]
     places = _positions_of(model, dependent)
 
-    def gamma(x: Sequence[Scalar], now: Scalar | None) -> list[Scalar]:
+    def gamma(x: Scalars, now: Scalar | None) -> list[Scalar]:
         q = closure.configuration(model, x, now)
         return [q[i] for i in places]
 
-    def rate(x: Sequence[Scalar], now: Scalar | None) -> list[Scalar]:
+    def rate(x: Scalars, now: Scalar | None) -> list[Scalar]:
         derivative: list[Scalar] = _along(model, closure, gamma, x, ydot, now, 1.0)[1]
         return derivative
 
@@ -368,9 +341,7 @@ def closure_equations(
     return ClosureEquations(closure.configuration(model, y, time), v, G, g)
 
 
-def closure_rows(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
-) -> UserRows:
+def closure_rows(tree: Tree, q: Scalars, v: Scalars, time: Time = None) -> UserRows:
     """Return the implicit form of q = gamma(y): one row q_d - gamma_d(y) = 0 for each dependent variable."""
     model, closure = _closure(tree)
     y, ydot = [q[i] for i in closure.positions], [v[i] for i in closure.velocities]
@@ -420,13 +391,7 @@ def _positions_of(model: Model, velocities: Sequence[int]) -> list[int]:
 
 
 def _along(
-    model: Model,
-    closure: LoopClosure,
-    function: Any,
-    y: Sequence[Scalar],
-    ydot: Sequence[Scalar],
-    time: Scalar | None,
-    clock: float,
+    model: Model, closure: LoopClosure, function: Any, y: Scalars, ydot: Scalars, time: Time, clock: float
 ) -> tuple[Any, Any]:
     """Return (f, df/dt) of f(y, time), as y moves with ydot and time, if gamma depends on it,
     at the rate `clock`."""
@@ -462,12 +427,7 @@ class ConstraintEquations(NamedTuple):
 
 
 def constraint_equations(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    *,
-    time: Scalar | None = None,
-    coordinates: str = "nearby",
+    tree: Tree, q: Scalars, v: Scalars, *, time: Time = None, coordinates: str = "nearby"
 ) -> ConstraintEquations:
     """Return K(q) a = k(q, v), without stabilisation; Featherstone 2008 Eqs 8.14 to 8.20 and Table 8.4.
 
@@ -523,7 +483,7 @@ class ClosingEquations(NamedTuple):
     gap: list[Scalar]
 
 
-def closing_equations(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> ClosingEquations:
+def closing_equations(tree: Tree, q: Scalars, *, time: Time = None) -> ClosingEquations:
     """Return the equations K dq = -residual of a Gauss-Newton step toward closed loops."""
     at_rest: list[Scalar] = [0.0] * tree.nv
     residual: list[Scalar] = []
@@ -549,7 +509,7 @@ def closing_equations(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
     return ClosingEquations(residual, K, gap)
 
 
-def _displacement(loop: Loop, X: Transform, time: Scalar | None) -> Motion:
+def _displacement(loop: Loop, X: Transform, time: Time) -> Motion:
     """Return d, in successor coordinates."""
     X_J = loop.joint.transform(loop.joint.position_of(X, time), time).as_transform()
     error = X_J.inverse() @ X

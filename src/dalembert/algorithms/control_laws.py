@@ -27,7 +27,7 @@ from dalembert.model.joints import Free, Joint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
+from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, maximum, minimum, sqrt
 from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_log
 
@@ -35,13 +35,7 @@ from dalembert.spatial.exponential import so3_log
 
 
 def commanded_forces(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    law: str,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, *, law: str, time: Time = None
 ) -> list[Scalar]:
     """Return tau `(nv,)` = M a + b, the last step of every law of this package.
 
@@ -85,7 +79,7 @@ def require_actuation(tree: Tree, law: str) -> None:
 # only for a full turn of error, which `difference` does not return.
 
 
-def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
+def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
     """Return tau = g(q) `(nv,)`, which holds the system at rest in any configuration."""
     if not is_constrained(tree):
         require_actuation(tree, "gravity_compensation")
@@ -96,15 +90,15 @@ def gravity_compensation(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None
 
 def feedback_linearization(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    q_ref: Sequence[Scalar],
-    v_ref: Sequence[Scalar] | None = None,
-    a_ref: Sequence[Scalar] | None = None,
+    q: Scalars,
+    v: Scalars,
+    q_ref: Scalars,
+    v_ref: Scalars | None = None,
+    a_ref: Scalars | None = None,
     *,
-    stiffness: Sequence[Scalar],
-    damping: Sequence[Scalar] | None = None,
-    time: Scalar | None = None,
+    stiffness: Scalars,
+    damping: Scalars | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return tau `(nv,)` with which the error obeys e'' + B e' + K e = 0; Eqs (1), (4).
 
@@ -120,13 +114,13 @@ def feedback_linearization(
 
 def posture_forces(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    q_ref: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    q_ref: Scalars,
     *,
-    stiffness: Sequence[Scalar],
-    damping: Sequence[Scalar] | None = None,
-    time: Scalar | None = None,
+    stiffness: Scalars,
+    damping: Scalars | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return M a* `(nv,)`: feedback linearisation without the bias forces, for the null space of a task."""
     a = tracking_acceleration(tree, q, v, q_ref, None, None, stiffness=stiffness, damping=damping)
@@ -135,20 +129,20 @@ def posture_forces(
 
 def tracking_acceleration(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    q_ref: Sequence[Scalar],
-    v_ref: Sequence[Scalar] | None = None,
-    a_ref: Sequence[Scalar] | None = None,
+    q: Scalars,
+    v: Scalars,
+    q_ref: Scalars,
+    v_ref: Scalars | None = None,
+    a_ref: Scalars | None = None,
     *,
-    stiffness: Sequence[Scalar],
-    damping: Sequence[Scalar] | None = None,
+    stiffness: Scalars,
+    damping: Scalars | None = None,
 ) -> list[Scalar]:
     """Return a* `(nv,)` of Eq. (4): the acceleration with which e'' + B e' + K e = 0."""
     zero = [0.0] * tree.nv
     B = critical_damping(stiffness) if damping is None else damping
     lists = (v, zero if v_ref is None else v_ref, zero if a_ref is None else a_ref, stiffness, B)
-    wanted: list[Sequence[Scalar]] = []
+    wanted: list[Scalars] = []
     for body in tree.bodies:
         if body.dependence is None:
             own = (list(x[body.v_slice]) for x in lists)
@@ -158,7 +152,7 @@ def tracking_acceleration(
     return tree.collect(wanted)
 
 
-def critical_damping(stiffness: Sequence[Scalar]) -> list[Scalar]:
+def critical_damping(stiffness: Scalars) -> list[Scalar]:
     """Return B = 2 sqrt(K): the error decays without overshoot."""
     return [2.0 * sqrt(k) for k in stiffness]
 
@@ -245,17 +239,17 @@ class Task(NamedTuple):
 
 def frame_task(
     model: Model,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     where: str | Body | Frame,
     *,
-    position: Sequence[Scalar] | None = None,
-    rotation: Sequence[Sequence[Scalar]] | None = None,
-    velocity: Sequence[Scalar] | None = None,
-    acceleration: Sequence[Scalar] | None = None,
-    stiffness: Sequence[Scalar],
-    damping: Sequence[Scalar] | None = None,
-    time: Scalar | None = None,
+    position: Scalars | None = None,
+    rotation: Sequence[Scalars] | None = None,
+    velocity: Scalars | None = None,
+    acceleration: Scalars | None = None,
+    stiffness: Scalars,
+    damping: Scalars | None = None,
+    time: Time = None,
 ) -> Task:
     """Return the task of a frame with a target position (3) [m] and a target rotation (3x3, frame to world),
     or one of them; Eq. (3).
@@ -287,13 +281,13 @@ def frame_task(
 
 def operational_space(
     model: Model,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     tasks: Sequence[Task],
     *,
-    null_space: Sequence[Scalar] | None = None,
+    null_space: Scalars | None = None,
     regularization: Scalar = 0.0,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> Vector:
     """Return tau `(nv,)` that fulfils the tasks in the order of their priority; Eqs (4), (2).
 
@@ -314,12 +308,12 @@ def operational_space(
 
 def operational_inertia(
     model: Model,
-    q: Sequence[Scalar],
+    q: Scalars,
     where: str | Body | Frame,
     *,
     rotation: bool = True,
     position: bool = True,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> Matrix:
     """Return Lambda `(m, m)` of a frame's rotation (3 rows), position (3 rows) or both,
     along world axes; Eq. (1).
@@ -332,12 +326,12 @@ def operational_inertia(
 
 def consistent_inverse(
     model: Model,
-    q: Sequence[Scalar],
+    q: Scalars,
     where: str | Body | Frame,
     *,
     rotation: bool = True,
     position: bool = True,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> Matrix:
     """Return J# = M^-1 J^T Lambda `(nv, m)`, the inverse of J of least kinetic energy; Eq. (1)."""
     Y, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
@@ -345,12 +339,7 @@ def consistent_inverse(
 
 
 def _responses_and_inertia(
-    model: Model,
-    q: Sequence[Scalar],
-    where: str | Body | Frame,
-    rotation: bool,
-    position: bool,
-    time: Scalar | None,
+    model: Model, q: Scalars, where: str | Body | Frame, rotation: bool, position: bool, time: Time
 ) -> tuple[Matrix, Matrix]:
     """Return the columns of M^-1 J^T for a frame, and Lambda; M^-1 is for the motions that loops allow."""
     require_moving_mass(model, "operational_inertia")
@@ -371,7 +360,7 @@ def _parts(rotation: bool, position: bool) -> slice:
     return slice(0 if rotation else 3, 6 if position else 3)
 
 
-def _pose(model: Model, q: Sequence[Scalar], place: Frame, time: Scalar | None) -> Transform:
+def _pose(model: Model, q: Scalars, place: Frame, time: Time) -> Transform:
     offset = place.placement.as_transform()
     return offset if place.body < 0 else forward_kinematics(model, q, time=time)[place.body] @ offset
 
@@ -394,14 +383,14 @@ def _pose(model: Model, q: Sequence[Scalar], place: Frame, time: Scalar | None) 
 
 def pd_forces(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    q_ref: Sequence[Scalar],
-    v_ref: Sequence[Scalar] | None = None,
+    q: Scalars,
+    v: Scalars,
+    q_ref: Scalars,
+    v_ref: Scalars | None = None,
     *,
-    kp: Sequence[Scalar],
-    kd: Sequence[Scalar],
-    effort: Sequence[Scalar] | None = None,
+    kp: Scalars,
+    kd: Scalars,
+    effort: Scalars | None = None,
 ) -> list[Scalar]:
     """Return tau `(nv,)` [N m or N] of Eq. (1); gains for each velocity variable.
 
@@ -415,16 +404,16 @@ def pd_forces(
 
 def stable_pd_forces(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    q_ref: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    q_ref: Scalars,
     dt: Scalar,
-    v_ref: Sequence[Scalar] | None = None,
+    v_ref: Scalars | None = None,
     *,
-    kp: Sequence[Scalar],
-    kd: Sequence[Scalar],
-    effort: Sequence[Scalar] | None = None,
-    time: Scalar | None = None,
+    kp: Scalars,
+    kd: Scalars,
+    effort: Scalars | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return tau `(nv,)` [N m or N] of Eq. (2), constant for a step of dt [s];
     other arguments as in `pd_forces`."""
@@ -442,7 +431,7 @@ def stable_pd_forces(
     return _clamp_torques(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
 
 
-def _errors(tree: Tree, q: Sequence[Scalar], q_ref: Sequence[Scalar]) -> list[Scalar]:
+def _errors(tree: Tree, q: Scalars, q_ref: Scalars) -> list[Scalar]:
     """Return e of all joints."""
     found: list[Scalar] = [0.0] * tree.nv
     for body in independent(tree):
@@ -450,7 +439,7 @@ def _errors(tree: Tree, q: Sequence[Scalar], q_ref: Sequence[Scalar]) -> list[Sc
     return found
 
 
-def _slips(v: Sequence[Scalar], v_ref: Sequence[Scalar] | None) -> list[Scalar]:
+def _slips(v: Scalars, v_ref: Scalars | None) -> list[Scalar]:
     """Return v_ref - v."""
     return [-x for x in v] if v_ref is None else [b - a for a, b in zip(v, v_ref, strict=True)]
 
@@ -468,7 +457,7 @@ def _driven(tree: Tree) -> list[bool]:
     return found
 
 
-def _clamp_torques(tree: Tree, tau: Sequence[Scalar], effort: Sequence[Scalar] | None) -> list[Scalar]:
+def _clamp_torques(tree: Tree, tau: Scalars, effort: Scalars | None) -> list[Scalar]:
     """Clamp each torque to its limits; joints without motors get zero."""
     if effort is None:
         effort = [math.inf] * tree.nv

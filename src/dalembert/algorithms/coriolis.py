@@ -22,7 +22,7 @@ Armature is constant and adds nothing. Coupled joints: v = G y with constant G, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from dalembert.algorithms.dense import Matrix, dot, unit
@@ -36,11 +36,11 @@ from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Motion, RigidInertia
 
 
-def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
+def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     """Return C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
 
     Of the matrices with both properties it is the one of the Christoffel symbols: C_kj = sum over i of
@@ -52,7 +52,7 @@ def coriolis_matrix(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Mat
     return _assemble_matrix(tree, _coriolis_blocks(tree, moved, carried))
 
 
-def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Matrix:
+def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     """Return dM/dt `(nv, nv)` along the motion v, by the product rule for S_j^T I^c S_i.
 
     In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
@@ -63,9 +63,7 @@ def mass_matrix_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Ma
     return _assemble_matrix(tree, _rate_blocks(tree, moved, carried))
 
 
-def coriolis_product(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], w: Sequence[Scalar]
-) -> list[Scalar]:
+def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Scalar]:
     """Return C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
 
     Outward the velocities J v and J w and the acceleration J' w of each body, inward I J' w + B J w. With
@@ -89,7 +87,7 @@ def coriolis_product(
 
     forces = tree.outward(move, (Motion.zero(), Motion.zero(), Motion.zero()))
 
-    def gather(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
+    def gather(body: Body, f_children: Force) -> tuple[Force, Scalars]:
         joint, f_body = forces[body]
         f = f_body + f_children
         return joint.X.inverse_apply(f), [s.dot(f) for s in joint.S]
@@ -123,7 +121,7 @@ class _CompositeBody(NamedTuple):
     momentum: Force
 
 
-def _body_velocities(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> PerBody[_BodyVelocity]:
+def _body_velocities(tree: Tree, q: Scalars, v: Scalars) -> PerBody[_BodyVelocity]:
     def step(body: Body, v_parent: Motion) -> tuple[Motion, _BodyVelocity]:
         joint = body.jcalc(q, v)
         v_i = joint.X.apply(v_parent) + joint.v_J
@@ -257,7 +255,7 @@ Tensor = list[list[list[Scalar]]]
 KINDS = ("first", "second")
 
 
-def christoffel_symbols(tree: Tree, q: Sequence[Scalar], *, kind: str = "first") -> Tensor:
+def christoffel_symbols(tree: Tree, q: Scalars, *, kind: str = "first") -> Tensor:
     """Return Gamma_ij,k (first kind) or Gamma_ij^k (second) `(nv, nv, nv)`, indices in the order i, j, k.
 
     From the Coriolis matrix, which is linear in v: Gamma_ij,k = C_kj(q, e_i). The columns of a tree that
@@ -271,7 +269,7 @@ def christoffel_symbols(tree: Tree, q: Sequence[Scalar], *, kind: str = "first")
     return _of_kind(tree, q, first, kind)
 
 
-def christoffel_symbols_by_derivatives(tree: Tree, q: Sequence[Scalar], *, kind: str = "first") -> Tensor:
+def christoffel_symbols_by_derivatives(tree: Tree, q: Scalars, *, kind: str = "first") -> Tensor:
     """Return the symbols from exact derivatives of M(q), Eq. (3):
     the textbook formula, at nv times the cost of M."""
     require_scleronomic(tree, "christoffel_symbols")
@@ -297,7 +295,7 @@ def christoffel_symbols_by_derivatives(tree: Tree, q: Sequence[Scalar], *, kind:
     return _of_kind(tree, q, first, kind)
 
 
-def structure_constants(tree: Tree, q: Sequence[Scalar]) -> Tensor:
+def structure_constants(tree: Tree, q: Scalars) -> Tensor:
     """Return gamma_ij^l `(nv, nv, nv)` of [e_i, e_j] = gamma_ij^l e_l; Eq. (4).
 
     Zeros unless i, j and l are of one joint with velocity variables that are not rates of coordinates.
@@ -326,13 +324,13 @@ def _joint_constants(body: Body, own_q: list[Scalar]) -> Tensor:
     return [[[bracket.dot(t) for t in T_a] for bracket in row] for row in brackets]
 
 
-def _along(tree: Tree, q: Sequence[Scalar], i: int, function: Callable[[list[Scalar]], Matrix]) -> Matrix:
+def _along(tree: Tree, q: Scalars, i: int, function: Callable[[list[Scalar]], Matrix]) -> Matrix:
     """Return e_i f: the derivative of a function of q along velocity variable i."""
     direction = position_rate(tree, q, unit(tree.nv, i))  # type: ignore[arg-type]
     return directional_derivative(function, list(q), direction)[1]
 
 
-def _of_kind(tree: Tree, q: Sequence[Scalar], first: Tensor, kind: str) -> Tensor:
+def _of_kind(tree: Tree, q: Scalars, first: Tensor, kind: str) -> Tensor:
     require_choice("kind of christoffel_symbols", kind, KINDS)
     if kind == "first":
         return first
@@ -364,9 +362,7 @@ class MapMotion(NamedTuple):
     bias: list[Scalar]
 
 
-def map_motion(
-    function: Callable[[list[Scalar]], Sequence[Scalar]], x: Sequence[Scalar], x_rate: Sequence[Scalar]
-) -> MapMotion:
+def map_motion(function: Callable[[list[Scalar]], Scalars], x: Scalars, x_rate: Scalars) -> MapMotion:
     """Return f, J, J x' and J' x' of a map f: a constraint phi(x) = 0, or coordinates x = h(q).
 
     J' = sum of dJ/dx_i x_i' (Todorov, "implicit constraints"), so that J' x' is the second derivative of f

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
-from dalembert.scalar import Scalar, absolute, is_one, is_zero, maximum, select
+from dalembert.scalar import Scalar, Scalars, absolute, is_one, is_zero, maximum, select
 
 Matrix = list[list[Scalar]]
 """By rows."""
 Vector = list[Scalar]
-Rows = Sequence[Sequence[Scalar]]
+Rows = Sequence[Scalars]
 """A matrix that is only read."""
 
 
-def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+def dot(a: Scalars, b: Scalars) -> Scalar:
     """Return a^T b; the literal 0.0 if there is nothing to add."""
     total: Scalar = 0.0
     for x, y in zip(a, b, strict=True):
@@ -28,7 +28,7 @@ def dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def times(A: Rows, x: Sequence[Scalar]) -> Vector:
+def times(A: Rows, x: Scalars) -> Vector:
     """Return A x."""
     return [dot(row, x) for row in A]
 
@@ -135,10 +135,7 @@ def factor(D: Rows) -> SymmetricFactor:
 
 
 def factor_semidefinite(
-    D: Rows,
-    *,
-    scale: Sequence[Scalar] | None = None,
-    least: tuple[float, float] = NEGLIGIBLE_ROW_RATIO_SQUARED,
+    D: Rows, *, scale: Scalars | None = None, least: tuple[float, float] = NEGLIGIBLE_ROW_RATIO_SQUARED
 ) -> SymmetricFactor:
     """Factor a symmetric positive-semidefinite D; dependent rows are dropped, and `solve` gives them zeros.
 
@@ -172,7 +169,7 @@ def factor_semidefinite(
     return SymmetricFactor(L, reciprocals)
 
 
-def _row(D: Rows, L: Matrix, reciprocals: Sequence[Scalar], i: int) -> Scalar:
+def _row(D: Rows, L: Matrix, reciprocals: Scalars, i: int) -> Scalar:
     """Compute row i of L, in place, and return the pivot d_i;
     W_ij = L_ij d_j, so that each product is formed once."""
     W: list[Scalar] = []
@@ -201,11 +198,11 @@ class SymmetricFactor:
         """Return one for each independent row of a semidefinite D, zero for each row that was dropped."""
         return [select(reciprocal > 0.0, 1.0, 0.0) for reciprocal in self.reciprocals]
 
-    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def solve(self, b: Scalars) -> list[Scalar]:
         """Solve D x = b for x."""
         return self.backward([y * r for y, r in zip(self.forward(b), self.reciprocals, strict=True)])
 
-    def forward(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def forward(self, b: Scalars) -> list[Scalar]:
         """Return L^-1 b."""
         x = list(b)
         for i in range(len(x)):
@@ -213,7 +210,7 @@ class SymmetricFactor:
                 x[i] = x[i] - self.L[i][j] * x[j]
         return x
 
-    def backward(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def backward(self, b: Scalars) -> list[Scalar]:
         """Return L^-T b."""
         x = list(b)
         for i in reversed(range(len(x))):
@@ -247,7 +244,7 @@ def symmetric_pseudo_inverse(A: Rows, *, regular: bool = False) -> PseudoInverse
     )
 
 
-def minimum_norm_solution(factors: SymmetricFactor, b: Sequence[Scalar]) -> list[Scalar]:
+def minimum_norm_solution(factors: SymmetricFactor, b: Scalars) -> list[Scalar]:
     """Return A^+ b of a factored positive-semidefinite A: the shortest x that minimises |A x - b|."""
     return _of_factors(factors, range(len(b)), len(b)).solve(b)
 
@@ -284,7 +281,7 @@ class PseudoInverse:
     gram: SymmetricFactor
     reciprocals: list[Scalar]
 
-    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+    def solve(self, b: Scalars) -> list[Scalar]:
         """Return A^+ b."""
         x: list[Scalar] = [b[i] for i in self.places]
         if self.B is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, final
+from typing import NamedTuple, Unpack, final
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.dense import Matrix, plus, transpose, unit, zeros
 from dalembert.algorithms.mass_matrix import inverse_from_factors
@@ -21,7 +21,7 @@ from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_one, is_zero
 from dalembert.spatial import Force, Mat3, Motion, Placement, RigidInertia, ScrewChain, Transform, Vec3
 from dalembert.spatial.symmetric import times_symmetric
 
@@ -46,9 +46,7 @@ class JointRates(NamedTuple):
     bias_by_speed: list[Motion]
 
 
-def joint_rates(
-    body: Body, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
-) -> JointRates:
+def joint_rates(body: Body, q: Scalars, v: Scalars, time: Time = None) -> JointRates:
     """Return the rates of the joint of a body at the model's q and v, exact, by dual numbers."""
     joint, own_q, own_v = body.joint, body.own_q(q), body.own_v(v)
     directions = [unit(joint.nv, k) for k in range(joint.nv)]
@@ -155,10 +153,10 @@ def body_state(
     tree: Tree,
     body: Body,
     parent: BodyState | None,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     f_x: PerBody[Force] | None = None,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> BodyState:
     """Return the state of a body from that of its parent; None for the world.
 
@@ -200,13 +198,13 @@ def body_state(
     )
 
 
-def acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar] | None) -> Motion:
+def acceleration(state: BodyState, a_parent: Motion, a: Scalars | None) -> Motion:
     """Return a_i at dv/dt = a of the model; None for zero."""
     a_i = a_parent + state.bias
     return a_i if a is None else a_i + combination(state.S, state.body.own_v(a))
 
 
-def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Sequence[Scalar]) -> list[Motion]:
+def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Scalars) -> list[Motion]:
     """Return chi of (2) for each direction of a joint, at dv/dt = a of the model."""
     own, rates, to_common = state.body.own_v(a), state.rates, state.pose.inverse_apply
     v_J = state.v - state.v_parent
@@ -259,40 +257,25 @@ class Derivatives(NamedTuple):
 
 
 def inverse_dynamics_derivatives(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> Derivatives:
     """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a); dtau/da = M, armature included.
 
     External forces are constant in the coordinates in which they are given.
     """
     require_open_tree(tree, "inverse_dynamics_derivatives")
-    return spanning_tree_derivatives(
-        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+    return spanning_tree_derivatives(tree, q, v, a, **given)
 
 
 def spanning_tree_derivatives(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> Derivatives:
     """Return `inverse_dynamics_derivatives` of the tree alone, without its loops and other constraints."""
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    time = given.get("time")
+    f_x = body_forces(tree, q, **given)
     whole = Composites(tree)
     forces = JointForces(whole, a)
-    pairs = PairwiseChanges(forces, a, f_x if external_frame == "world" else None)
+    pairs = PairwiseChanges(forces, a, f_x if given.get("external_frame") == "world" else None)
     for body, entering in depth_first(tree):
         if entering:
             whole.enter(body, body_state(tree, body, whole.states.get(body.parent), q, v, f_x, time))
@@ -364,7 +347,7 @@ class JointForces:
     """a_lambda(i), a_i, and f_i^c, the force that each joint transmits, at dv/dt = a; None for zero."""
 
     whole: Composites
-    a: Sequence[Scalar] | None
+    a: Scalars | None
     before: dict[int, Motion] = field(default_factory=dict)
     after: dict[int, Motion] = field(default_factory=dict)
     force: dict[int, Force] = field(default_factory=dict)
@@ -395,7 +378,7 @@ class PairwiseChanges:
     """
 
     forces: JointForces
-    a: Sequence[Scalar]
+    a: Scalars
     held: PerBody[Force] | None = None
     chi: dict[int, list[Motion]] = field(default_factory=dict)
     held_force: dict[int, Force] = field(default_factory=dict)
@@ -473,22 +456,16 @@ def _put(M: Matrix, i: Body, j: Body, block: Matrix) -> None:
 
 
 def forward_dynamics_derivatives(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> Derivatives:
     """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
 
     External forces are constant in the coordinates in which they are given.
     """
+    time = given.get("time")
     require_open_tree(tree, "forward_dynamics_derivatives")
     require_moving_mass(tree, "forward_dynamics_derivatives")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     whole = Composites(tree)
     bias = JointForces(whole, None)
     for body, entering in depth_first(tree):
@@ -503,7 +480,7 @@ def forward_dynamics_derivatives(
     push = [t - b for t, b in zip(tau, bias.joint_forces(), strict=True)]
     a = solve_with_reciprocals(L, reciprocals, lam, push)
     forces = JointForces(whole, a)
-    pairs = PairwiseChanges(forces, a, f_x if external_frame == "world" else None)
+    pairs = PairwiseChanges(forces, a, f_x if given.get("external_frame") == "world" else None)
     for body, entering in depth_first(tree):
         if entering:
             forces.enter(body)
@@ -515,9 +492,7 @@ def forward_dynamics_derivatives(
     return Derivatives(by_q, by_v, inverse_from_factors(L, reciprocals, lam))
 
 
-def solved_columns(
-    L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], *sides: Matrix
-) -> list[Matrix]:
+def solved_columns(L: Matrix, reciprocals: Scalars, lam: Sequence[int], *sides: Matrix) -> list[Matrix]:
     """Return -M^-1 B for each B, column by column; zeros of B cost nothing.
 
     Columns of the same number advance side by side: a triangular solution is one chain of dependent

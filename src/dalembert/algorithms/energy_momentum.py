@@ -23,7 +23,7 @@ from dalembert.algorithms.kinematics import body_motions, body_velocities, forwa
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, SymMat3, Vec3
 
 # The rate of a moving body's inertia in fixed coordinates.
@@ -62,9 +62,7 @@ def total_mass(tree: Tree) -> Scalar:
     return total
 
 
-def kinetic_energy(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Scalar:
+def kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Scalar:
     """Return T = sum of v_i . I_i v_i / 2, and of armature v^2 / 2 [J] (Eqs 2.67, 3.2)."""
     velocities = body_velocities(tree, q, v, time=time)
     total: Scalar = 0.0
@@ -75,7 +73,7 @@ def kinetic_energy(
     return total
 
 
-def potential_energy(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Scalar:
+def potential_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
     """Return V = -sum of mass gravity . c [J], of gravity alone, zero at the world's origin."""
     poses = forward_kinematics(tree, q, time=time)
     total: Scalar = 0.0
@@ -85,7 +83,7 @@ def potential_energy(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = N
     return total
 
 
-def momentum(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None) -> Force:
+def momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
     """Return the momentum of the system in world coordinates:
     (angular about the origin, linear) (Eq. 2.60)."""
     motions = body_motions(tree, q, v, time=time)
@@ -106,42 +104,31 @@ def _mass(tree: Tree) -> Scalar:
     return total
 
 
-def center_of_mass(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Vec3:
+def center_of_mass(tree: Tree, q: Scalars, *, time: Time = None) -> Vec3:
     """Return c = sum of masses times centres, over the mass [m], in world coordinates."""
     c: Vec3 = _first_moment(tree, q, time) * (1.0 / _mass(tree))
     return c
 
 
-def center_of_mass_velocity(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Vec3:
+def center_of_mass_velocity(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Vec3:
     """Return dc/dt = linear momentum over mass [m/s], in world coordinates."""
     velocity: Vec3 = momentum(tree, q, v, time=time).linear * (1.0 / _mass(tree))
     return velocity
 
 
-def center_of_mass_acceleration(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
-) -> Vec3:
+def center_of_mass_acceleration(tree: Tree, q: Scalars, v: Scalars, a: Scalars, *, time: Time = None) -> Vec3:
     """Return d^2c/dt^2 [m/s^2], in world coordinates, of a motion with dv/dt = a."""
     acceleration: Vec3 = _momentum_rate(tree, q, v, a, time).linear * (1.0 / _mass(tree))
     return acceleration
 
 
-def centroidal_momentum(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Force:
+def centroidal_momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
     """Return A_G v: (angular momentum about the centre of mass, linear momentum), in world axes."""
     return _at_point(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
 
 
 def centroidal_momentum_rate(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar] | None = None,
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars | None = None, *, time: Time = None
 ) -> Force:
     """Return the rate A_G a + A_G' v of the centroidal momentum; without `a`, A_G' v.
 
@@ -151,7 +138,7 @@ def centroidal_momentum_rate(
     return _at_point(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
 
-def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+def centroidal_momentum_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Return A_G `(6, nv)`, angular first; Eqs (1), (2)."""
     poses = forward_kinematics(tree, q, time=time)
     composite = _composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
@@ -163,9 +150,7 @@ def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar 
     return _matrix(tree, columns)
 
 
-def centroidal_momentum_rate_matrix(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Matrix:
+def centroidal_momentum_rate_matrix(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Matrix:
     """Return dA_G/dt `(6, nv)`; Eqs (3), (4)."""
     motions = body_motions(tree, q, v, time=time)
     to_world = {body.index: motions[body].pose.inverse_apply for body in tree.bodies}
@@ -189,7 +174,7 @@ def centroidal_momentum_rate_matrix(
     return _matrix(tree, columns)
 
 
-def _first_moment(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Vec3:
+def _first_moment(tree: Tree, q: Scalars, time: Time) -> Vec3:
     """Return mass * c of the whole system, in world coordinates."""
     poses = forward_kinematics(tree, q, time=time)
     total = Vec3.zero()
@@ -198,9 +183,7 @@ def _first_moment(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Vec3:
     return total
 
 
-def _momentum_rate(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar] | None, time: Scalar | None
-) -> Force:
+def _momentum_rate(tree: Tree, q: Scalars, v: Scalars, a: Scalars | None, time: Time) -> Force:
     """Return sum of I a + v x* I v at the world's origin:
     the net force on the system, gravity included (Eq. 2.68).
     """

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.articulated import joint_inertia, spatial_velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
 from dalembert.algorithms.dense import Matrix, dot
@@ -24,7 +24,7 @@ from dalembert.model.joints import Free
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 
 # A floating base: one body with a Free joint carries all others (Featherstone 2008 §9.3).
@@ -54,7 +54,7 @@ def floating_base(tree: Tree, function: str) -> Body:
     return root
 
 
-def base_gravity(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Motion:
+def base_gravity(tree: Tree, q: Scalars, *, time: Time = None) -> Motion:
     """Return 0_a_g: the acceleration of free fall in base coordinates."""
     return tree.bodies[0].link_transform(q, time).apply(Motion(Vec3.zero(), tree.gravity))
 
@@ -92,9 +92,7 @@ class FloatingBaseBias(NamedTuple):
     C: list[Scalar]
 
 
-def floating_base_inertia(
-    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
-) -> FloatingBaseInertia:
+def floating_base_inertia(tree: Tree, q: Scalars, *, time: Time = None) -> FloatingBaseInertia:
     """Compute the composite rigid bodies of a floating-base system (Table 9.5, right)."""
     root = floating_base(tree, "floating_base_inertia")
     joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies[1:]}
@@ -120,18 +118,12 @@ def floating_base_inertia(
 
 
 def floating_base_bias(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    gravity: bool = True,
+    tree: Tree, q: Scalars, v: Scalars, *, gravity: bool = True, **given: Unpack[Loads]
 ) -> FloatingBaseBias:
     """Run Newton-Euler for a floating-base system with q'' = 0 and a_0 = 0 (Table 9.5, left)."""
+    time = given.get("time")
     root = floating_base(tree, "floating_base_bias")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     a_0 = -base_gravity(tree, q, time=time) if gravity else Motion.zero()
 
     def move(
@@ -175,23 +167,17 @@ def reduced_floating_base_equations(
 
 
 def floating_base_forward_dynamics(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return (a_0, q'') `(nv,)` by articulated bodies (Table 9.4): a_0 = (I_0^A)^-1 (f_0 - p_0^A) + 0_a_g.
 
     The system moves as without gravity, but that everything falls: 0_a_g is added to a_0 at the end. The
     first six of tau are a force f_0 on the base.
     """
+    time = given.get("time")
     floating_base(tree, "floating_base_forward_dynamics")
     require_moving_mass(tree, "floating_base_forward_dynamics")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     moved = spatial_velocity_products(tree, q, v, f_x, time)
     # At the base S = 1, so that its elimination is Eq. 9.17: D = I_0^A, u = f_0 - p_0^A.
     a = articulated_accelerations(
@@ -202,21 +188,13 @@ def floating_base_forward_dynamics(
 
 
 def floating_base_forward_dynamics_by_matrix(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return (a_0, q'') `(nv,)` from Eq. 9.13 by Table 9.5, with the sparse factors of the (n + 6) matrix."""
+    time = given.get("time")
     require_moving_mass(tree, "floating_base_forward_dynamics_by_matrix")
     I_0, F, H = floating_base_inertia(tree, q, time=time)
-    p_0, C = floating_base_bias(
-        tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+    p_0, C = floating_base_bias(tree, q, v, **given)
     columns = [f.to_list() for f in F]
     base = [[*row, *(column[r] for column in columns)] for r, row in enumerate(I_0.matrix())]
     whole = base + [[*column, *row] for column, row in zip(columns, H, strict=True)]
@@ -239,14 +217,12 @@ GRAVITY = ("forces", "acceleration")
 
 def floating_base_inverse_dynamics(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a_joints: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a_joints: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
     gravity: Literal["forces", "acceleration"] = "forces",
+    **given: Unpack[Loads],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a_0 `(6,)`, tau `(nv - 6,)`): the base acceleration,
     and the joint forces for the accelerations a_joints.
@@ -254,9 +230,10 @@ def floating_base_inverse_dynamics(
     `gravity`: "forces", as weights in p (a_0^r starts at -a_g), or "acceleration", added to a_0 at the end;
     the results are the same.
     """
+    time = given.get("time")
     require_choice("gravity treatment", gravity, GRAVITY)
     root = floating_base(tree, "floating_base_inverse_dynamics")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     a_g = base_gravity(tree, q, time=time)
     a = [0.0] * BASE_VARIABLES + list(a_joints)
     start = -a_g if gravity == "forces" else Motion.zero()
@@ -308,9 +285,7 @@ def floating_base_inverse_dynamics(
 # with those of the joints when the base is left to itself: delta v_i = J_i^f delta q'.
 
 
-def floating_base_momentum(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Force:
+def floating_base_momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
     """Return I_0^c v_0 + F q' in base coordinates; Eq. (1)."""
     I_0, F, _ = floating_base_inertia(tree, q, time=time)
     total: Force = I_0 * Motion.of(list(v[:BASE_VARIABLES]))
@@ -319,9 +294,7 @@ def floating_base_momentum(
     return total
 
 
-def floating_base_kinetic_energy(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> Scalar:
+def floating_base_kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Scalar:
     """Return T [J] from the blocks of Eq. (2)."""
     I_0, F, H = floating_base_inertia(tree, q, time=time)
     v_0, rates = Motion.of(list(v[:BASE_VARIABLES])), list(v[BASE_VARIABLES:])
@@ -334,12 +307,7 @@ def floating_base_kinetic_energy(
 
 
 def floating_base_jacobian(
-    model: Model,
-    q: Sequence[Scalar],
-    where: str | Body | Frame,
-    *,
-    frame: str = "world_aligned",
-    time: Scalar | None = None,
+    model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
     """Return J^f `(6, nv - 6)`, angular first, of a body or frame; Eq. (3), at the places of `jacobian`."""
     I_0, F, _ = floating_base_inertia(model, q, time=time)

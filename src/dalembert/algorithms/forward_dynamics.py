@@ -12,9 +12,10 @@ and what the joint does with them is in `articulated`. The base accelerates by -
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, Stabilization, body_forces
+from dalembert.algorithms.applied_forces import Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import (
     JointElimination,
     Moved,
@@ -37,7 +38,7 @@ from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reci
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
 
 __all__ = [
@@ -54,15 +55,13 @@ TREE_METHODS = ("aba", "crba", "aba_spatial", "aba_multipliers", "floating_base"
 
 def forward_dynamics(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Stabilization = None,
     method: str | None = None,
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
 
@@ -73,42 +72,27 @@ def forward_dynamics(
     `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and "maximal"
     serve trees too.
     """
+    time = given.get("time")
     if is_constrained(tree) or method not in (None, *TREE_METHODS):
         _require_method_for(tree, method)
         from dalembert.algorithms.loops import constrained_forward_dynamics  # plain trees do without
 
         return constrained_forward_dynamics(
-            tree,
-            q,
-            v,
-            tau,
-            external_forces=external_forces,
-            external_frame=external_frame,
-            time=time,
-            stabilization=stabilization,
-            method=method,
+            tree, q, v, tau, method=method, stabilization=stabilization, **given
         )
     require_moving_mass(tree, "forward_dynamics")
     chosen = method or default_method(tree)
     if chosen == "crba":
-        return forward_dynamics_by_matrix(
-            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-        )
+        return forward_dynamics_by_matrix(tree, q, v, tau, **given)
     if chosen == "aba_spatial":
-        return forward_dynamics_spatial(
-            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-        )
+        return forward_dynamics_spatial(tree, q, v, tau, **given)
     if chosen == "floating_base":
         from dalembert.algorithms.floating_base import floating_base_forward_dynamics
 
-        return floating_base_forward_dynamics(
-            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-        )
+        return floating_base_forward_dynamics(tree, q, v, tau, **given)
     if chosen == "aba_multipliers":
-        return with_couplings(functools.partial(forward_dynamics, method="aba"))(
-            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-        )
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+        return with_couplings(functools.partial(forward_dynamics, method="aba"))(tree, q, v, tau, **given)
+    f_x = body_forces(tree, q, **given)
     return _articulated_passes(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
 
 
@@ -135,9 +119,7 @@ def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _articulated_passes(
-    tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar], function: str
-) -> list[Scalar]:
+def _articulated_passes(tree: Tree, moved: PerBody[Moved], tau: Scalars, function: str) -> list[Scalar]:
     """Run passes 2 and 3: articulated inertias inward, accelerations outward."""
     if has_couplings(tree):
         return articulated_accelerations(tree, moved, tau, function=function).a
@@ -148,7 +130,7 @@ Eliminated = tuple[JointElimination, list[Scalar]]
 """Pass 2, of each body: the joint's elimination and its u."""
 
 
-def _inertias(tree: Tree, moved: PerBody[Moved], tau: Sequence[Scalar]) -> PerBody[Eliminated]:
+def _inertias(tree: Tree, moved: PerBody[Moved], tau: Scalars) -> PerBody[Eliminated]:
     def step(
         body: Body, gathered: tuple[ArticulatedInertia, Force]
     ) -> tuple[tuple[ArticulatedInertia, Force], Eliminated]:
@@ -180,26 +162,18 @@ def _accelerations(tree: Tree, moved: PerBody[Moved], joints: PerBody[Eliminated
 
 
 def forward_dynamics_by_matrix(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6);
     also for coupled joints."""
-    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
+    time = given.get("time")
+    b = bias_forces(tree, q, v, **given)
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
     return solve_with_reciprocals(L, reciprocals, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
 
 
-def articulated_inertias(
-    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
-) -> PerBody[ArticulatedInertia]:
+def articulated_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[ArticulatedInertia]:
     """Return I_i^A of every body as the handle of what it carries, in its own coordinates (Eq. 7.21).
 
     It does not depend on velocity. For bodies with coupled joints it is the inertia of what they carry
@@ -218,22 +192,16 @@ def articulated_inertias(
 
 
 def forward_dynamics_spatial(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Compute Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
 
     The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
     results.
     """
+    time = given.get("time")
     require_open_tree(tree, "forward_dynamics_spatial")
     require_moving_mass(tree, "forward_dynamics_spatial")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     moved = spatial_velocity_products(tree, q, v, f_x, time)
     return _articulated_passes(tree, moved, tau, "forward_dynamics_spatial")

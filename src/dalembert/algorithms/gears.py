@@ -13,7 +13,7 @@ from dalembert.algorithms.open_tree import has_couplings, variable_parents
 from dalembert.algorithms.sparse import depths
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.scalar import Scalar, Scalars, is_one, is_zero
 
 # The choice of the cheapest method of forward dynamics for coupled joints.
 #
@@ -71,7 +71,7 @@ def _has_massless_followers(tree: Tree) -> bool:
 # does the same block by block; these functions are for G and g of any origin, such as nonlinear gears.
 
 
-def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) -> Matrix:
+def geared_matrix(H: Sequence[Scalars], G: Sequence[Scalars]) -> Matrix:
     """Return G^T H G for symmetric H `(n, n)` and G `(n, m)`.
 
     Terms of equal kind are formed once: entry (k, l) is the sum of H_ij (G_ik G_jl) over nonzero entries.
@@ -94,11 +94,7 @@ def geared_matrix(H: Sequence[Sequence[Scalar]], G: Sequence[Sequence[Scalar]]) 
 
 
 def gear_equations(
-    H: Sequence[Sequence[Scalar]],
-    C: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    G: Sequence[Sequence[Scalar]],
-    g: Sequence[Scalar],
+    H: Sequence[Scalars], C: Scalars, tau: Scalars, G: Sequence[Scalars], g: Scalars
 ) -> tuple[Matrix, list[Scalar]]:
     """Return (G^T H G, G^T (tau - C - H g)): the matrix and right-hand side of Eq. 9.26 for y''."""
     n = len(G)
@@ -135,9 +131,7 @@ def with_couplings(method: Callable[..., Vector]) -> Callable[..., Vector]:
     """Extend a method of forward dynamics, `method(tree, q, v, tau, **options)`, to models with couplings."""
 
     @functools.wraps(method)
-    def run(
-        tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], **options: Any
-    ) -> Vector:
+    def run(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Any) -> Vector:
         if not has_couplings(tree):
             return method(tree, q, v, tau, **options)
         model = _model(tree)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, Stabilization
+from dalembert.algorithms.applied_forces import Loads, Stabilization
 from dalembert.algorithms.constraints import constraint_equations, stabilized
 from dalembert.algorithms.coriolis import coriolis_product, mass_matrix_rate, require_scleronomic
 from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, factor, factor_semidefinite, identity, unit
@@ -21,7 +21,7 @@ from dalembert.model.body import Body, JointMotion
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion
 
 # Hamilton's form of the equation of motion: positions q and momenta p = M(q) v.
@@ -50,7 +50,7 @@ class HamiltonianRates(NamedTuple):
     p_rate: list[Scalar]
 
 
-def hamiltonian(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
+def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
     """Return H = p^T M^-1 p / 2 + V: the energy as a function of position and momentum [J]; Eq. (1)."""
     require_scleronomic(tree, "hamiltonian")
     twice: Scalar = 0.0
@@ -59,14 +59,14 @@ def hamiltonian(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> Scalar:
     return 0.5 * twice + potential_energy(tree, q)
 
 
-def momentum_coordinates(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def momentum_coordinates(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Return p = M(q) v `(nv,)` = dL/dv, in linear time:
     the Legendre transformation, or the index of v lowered."""
     require_scleronomic(tree, "momentum_coordinates")
     return differential_inverse_dynamics(tree, q, v)
 
 
-def velocity_coordinates(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -> list[Scalar]:
+def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     """Return v = M(q)^-1 p `(nv,)` = dH/dp: the inverse Legendre transformation, or the index of p raised."""
     require_scleronomic(tree, "velocity_coordinates")
     require_moving_mass(tree, "velocity_coordinates")
@@ -75,34 +75,25 @@ def velocity_coordinates(tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar]) -
     return solve_with_reciprocals(L, reciprocals, lam, p)
 
 
-def hamiltonian_rates(
-    tree: Tree, q: Sequence[Scalar], p: Sequence[Scalar], tau: Sequence[Scalar]
-) -> HamiltonianRates:
+def hamiltonian_rates(tree: Tree, q: Scalars, p: Scalars, tau: Scalars) -> HamiltonianRates:
     """Return (v, p') of Hamilton's equations: v = M^-1 p; p' = tau - g + C^T v; Eqs (1), (3), (4)."""
     require_open_tree(tree, "hamiltonian_rates")
     require_scleronomic(tree, "hamiltonian_rates")
     v = velocity_coordinates(tree, q, p)
-    return HamiltonianRates(v, _momentum_rate(tree, q, v, tau, None, "body"))
+    return HamiltonianRates(v, _momentum_rate(tree, q, v, tau))
 
 
 def forward_dynamics_hamiltonian(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return a = M^-1 (p' - M' v): the acceleration from the momenta, a check of ABA."""
-    if time is not None:
+    if given.get("time") is not None:
         raise ArgumentError(
             "forward_dynamics: the Hamiltonian method knows no time; leave time out or use another method"
         )
     require_open_tree(tree, "forward_dynamics")
     require_scleronomic(tree, "forward_dynamics")
-    p_rate = _momentum_rate(tree, q, v, tau, external_forces, external_frame)
+    p_rate = _momentum_rate(tree, q, v, tau, **given)
     rest: list[Scalar] = []
     for rate, row in zip(p_rate, mass_matrix_rate(tree, q, v), strict=True):
         for x, v_k in zip(row, v, strict=True):
@@ -111,14 +102,7 @@ def forward_dynamics_hamiltonian(
     return velocity_coordinates(tree, q, rest)
 
 
-def _momentum_rate(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    external_forces: ExternalForces,
-    external_frame: str,
-) -> list[Scalar]:
+def _momentum_rate(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
     """Return tau - g + C^T v, with external forces added to gravity; Eqs (3), (4)."""
 
     def move(body: Body, v_parent: Motion) -> tuple[Motion, tuple[JointMotion, Motion, list[Motion]]]:
@@ -129,15 +113,13 @@ def _momentum_rate(
 
     moved = tree.outward(move, Motion.zero())
 
-    def gather(body: Body, h_children: Force) -> tuple[Force, Sequence[Scalar]]:
+    def gather(body: Body, h_children: Force) -> tuple[Force, Scalars]:
         joint, v_i, S_rate = moved[body]
         h = h_children + body.inertia * v_i
         return joint.X.inverse_apply(h), [s_rate.dot(h) for s_rate in S_rate]  # (4)
 
     turning = tree.collect(tree.inward(gather, Force.zero())[0])
-    resting = bias_forces(
-        tree, q, [0.0] * tree.nv, external_forces=external_forces, external_frame=external_frame
-    )
+    resting = bias_forces(tree, q, [0.0] * tree.nv, **given)
     return [t - g + c for t, g, c in zip(tau, resting, turning, strict=True)]
 
 
@@ -157,13 +139,11 @@ def _momentum_rate(
 
 SPACES = ("tangent", "cotangent")
 
-Field = Callable[[Tree, list[Scalar]], Sequence[Scalar]]
+Field = Callable[[Tree, list[Scalar]], Scalars]
 """A vector field: `field(tree, q)` has nv components."""
 
 
-def inner_product(
-    tree: Tree, q: Sequence[Scalar], u: Sequence[Scalar], w: Sequence[Scalar], *, space: str = "tangent"
-) -> Scalar:
+def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str = "tangent") -> Scalar:
     """Return <u, w> = u^T M w of two velocities, or u^T M^-1 w of two forces or momenta; Eq. (1)."""
     require_choice("space of inner_product", space, SPACES)
     mapped = momentum_coordinates if space == "tangent" else velocity_coordinates
@@ -173,9 +153,7 @@ def inner_product(
     return total
 
 
-def connection_term(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], u: Sequence[Scalar]
-) -> list[Scalar]:
+def connection_term(tree: Tree, q: Scalars, v: Scalars, u: Scalars) -> list[Scalar]:
     """Return Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(nv,)`: how u turns in parallel transport along v.
 
     A vector is carried parallel if du/dt = -connection_term.
@@ -183,7 +161,7 @@ def connection_term(
     return velocity_coordinates(tree, q, coriolis_product(tree, q, v, u))
 
 
-def covariant_derivative(tree: Tree, field: Field, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def covariant_derivative(tree: Tree, field: Field, q: Scalars, v: Scalars) -> list[Scalar]:
     """Return nabla_v u `(nv,)` of the vector field u = field(tree, q) along v; Eq. (2).
 
     The derivative of the components is exact, by dual numbers, along dq/dt = Q(q) v.
@@ -207,17 +185,17 @@ def covariant_derivative(tree: Tree, field: Field, q: Sequence[Scalar], v: Seque
     return [rate + turn for rate, turn in zip(u_rate, connection_term(tree, q, v, u), strict=True)]
 
 
-def geodesic_acceleration(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def geodesic_acceleration(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Return dv/dt `(nv,)` = -M^-1 C(q, v) v of the motion without forces and gravity; Eq. (3)."""
     require_open_tree(tree, "geodesic_acceleration")
     require_scleronomic(tree, "geodesic_acceleration")
     return [-x for x in velocity_coordinates(tree, q, coriolis_forces(tree, q, v))]
 
 
-def geodesic_step(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> State:
+def geodesic_step(tree: Tree, q: Scalars, v: Scalars, dt: Scalar) -> State:
     """Return (q, v) after the time dt along the geodesic, by the Runge–Kutta method of order four."""
 
-    def acceleration(q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
+    def acceleration(q: Scalars, v: Scalars, elapsed: Scalar) -> list[Scalar]:
         return geodesic_acceleration(tree, q, v)
 
     return runge_kutta_step(CentroidalCoordinates(tree, None), acceleration, State(list(q), list(v)), dt)
@@ -270,7 +248,7 @@ class ExplicitMotion(NamedTuple):
     q: Vector
 
 
-def implicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ConstrainedMotion:
+def implicit_dynamics(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ConstrainedMotion:
     """Return x'' and lambda by the closed form (2); `bias` = J' x'."""
     inertia = factor(D)
     free = inertia.solve(f)
@@ -280,7 +258,7 @@ def implicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scal
     return ConstrainedMotion(_plus(free, Y, multipliers), multipliers)
 
 
-def implicit_dynamics_kkt(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ConstrainedMotion:
+def implicit_dynamics_kkt(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ConstrainedMotion:
     """Return x'' and lambda by the system (1), which is quasi-definite:
     it has L d L^T factors without pivoting."""
     n, m = len(D), len(J)
@@ -310,7 +288,7 @@ def penalized_inverse_inertia(D: Rows, J: Rows, epsilon: Scalar) -> Matrix:
     return [heavy.solve(unit(n, k)) for k in range(n)]
 
 
-def gauss_acceleration(D: Rows, a_0: Sequence[Scalar], J: Rows, b: Sequence[Scalar]) -> Vector:
+def gauss_acceleration(D: Rows, a_0: Scalars, J: Rows, b: Scalars) -> Vector:
     """Return argmin over a of (a - a_0)^T D (a - a_0) with J a = b; Eq. (4).
 
     Rows of J may depend on each other if b agrees; a is unique all the same.
@@ -319,12 +297,12 @@ def gauss_acceleration(D: Rows, a_0: Sequence[Scalar], J: Rows, b: Sequence[Scal
 
 
 def nearest_acceleration(
-    solve: Callable[[Sequence[Scalar]], Vector],
-    a_0: Sequence[Scalar],
+    solve: Callable[[Scalars], Vector],
+    a_0: Scalars,
     J: Rows,
-    b: Sequence[Scalar],
+    b: Scalars,
     *,
-    regularization: Sequence[Scalar] = (),
+    regularization: Scalars = (),
 ) -> Vector:
     """Return the minimiser of (4) with D^-1 given as a function:
     a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0).
@@ -341,7 +319,7 @@ def nearest_acceleration(
     return _plus(a_0, Y, factor_semidefinite(Phi).solve(missing))
 
 
-def explicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]) -> ExplicitDynamics:
+def explicit_dynamics(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ExplicitDynamics:
     """Return M = J^T D J, c = J^T D J' q', tau = J^T f; `bias` = J' q'."""
     return ExplicitDynamics(
         transformed_inertia(D, J),
@@ -350,9 +328,7 @@ def explicit_dynamics(D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scal
     )
 
 
-def explicit_dynamics_by_blocks(
-    D: Rows, f: Sequence[Scalar], J: Rows, bias: Sequence[Scalar]
-) -> ExplicitMotion:
+def explicit_dynamics_by_blocks(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ExplicitMotion:
     """Return x'', f_c and q'' at once from the three block rows (5);
     the second is negated to make it symmetric."""
     n, m = len(D), len(J[0])
@@ -364,7 +340,7 @@ def explicit_dynamics_by_blocks(
     return ExplicitMotion(solution[:n], solution[n : 2 * n], solution[2 * n :])
 
 
-def transformed_force(f: Sequence[Scalar], J: Rows) -> Vector:
+def transformed_force(f: Scalars, J: Rows) -> Vector:
     """Return tau = J^T f: the force in coordinates q with x' = J q', of the same power."""
     return [dot([row[k] for row in J], f) for k in range(len(J[0]))]
 
@@ -375,7 +351,7 @@ def transformed_inertia(D: Rows, J: Rows) -> Matrix:
     return [[dot(column, [dot(row, other) for row in D]) for other in columns] for column in columns]
 
 
-def _plus(a: Sequence[Scalar], columns: Rows, weights: Sequence[Scalar]) -> Vector:
+def _plus(a: Scalars, columns: Rows, weights: Scalars) -> Vector:
     total = list(a)
     for column, weight in zip(columns, weights, strict=True):
         total = [x + weight * y for x, y in zip(total, column, strict=True)]
@@ -392,18 +368,17 @@ def _plus(a: Sequence[Scalar], columns: Rows, weights: Sequence[Scalar]) -> Vect
 
 def forward_dynamics_gauss(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
     stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> list[Scalar]:
     """Return a `(nv,)` by Eq. (1); a tree without constraints gets a_0. `stabilization`: T_stab [s]."""
+    time = given.get("time")
     require_moving_mass(tree, "forward_dynamics")
-    b = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
+    b = bias_forces(tree, q, v, **given)
     solve = inertia_solver(tree, q, time=time)
     a_0 = solve([t - b_k for t, b_k in zip(tau, b, strict=True)])
     K, k = allowed_accelerations(tree, q, v, time=time, stabilization=stabilization)
@@ -411,12 +386,7 @@ def forward_dynamics_gauss(
 
 
 def allowed_accelerations(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    *,
-    time: Scalar | None = None,
-    stabilization: Stabilization = None,
+    tree: Tree, q: Scalars, v: Scalars, *, time: Time = None, stabilization: Stabilization = None
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
     """Return K and k of K a = k, without the rows that are zero by structure; both empty for a tree."""
     equations = constraint_equations(tree, q, v, time=time)
@@ -425,9 +395,7 @@ def allowed_accelerations(
     return [equations.K[i] for i in rows], [k[i] for i in rows]
 
 
-def inertia_solver(
-    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
-) -> Callable[[Sequence[Scalar]], list[Scalar]]:
+def inertia_solver(tree: Tree, q: Scalars, *, time: Time = None) -> Callable[[Scalars], list[Scalar]]:
     """Return the function f -> M(q)^-1 f, with M factored once."""
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)

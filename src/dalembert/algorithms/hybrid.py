@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from typing import Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import joint_inertia, velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
 from dalembert.algorithms.dense import Matrix, dot
@@ -27,7 +27,7 @@ from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reci
 from dalembert.errors import ModelError, require_choice, require_names
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import RigidInertia
 
 # Prescribed joints, the bodies that the other joints support, and the reduced tree (§9.1).
@@ -93,26 +93,23 @@ def merged_parents(parents: Sequence[int], free: Collection[int]) -> tuple[list[
 
 def hybrid_dynamics_articulated(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    a: Scalars,
     *,
     prescribed: Collection[str] = (),
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    **given: Unpack[Loads],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones.
 
     A prescribed joint leaves the equations without an elimination: I^a = I^A, c holds S a, and
     tau = S^T (I^A a + p^A) + armature a at the end (Eqs 9.9, 9.10). Coupled joints as in `gears`.
     """
-    given = prescribed_places(tree, prescribed)
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
-    moved = velocity_products(tree, q, v, f_x, time)
-    motion = articulated_accelerations(tree, moved, tau, function="hybrid_dynamics", a=a, prescribed=given)
-    return motion.a, [motion.tau[k] if k in given else tau[k] for k in range(tree.nv)]
+    known = prescribed_places(tree, prescribed)
+    moved = velocity_products(tree, q, v, body_forces(tree, q, **given), given.get("time"))
+    motion = articulated_accelerations(tree, moved, tau, function="hybrid_dynamics", a=a, prescribed=known)
+    return motion.a, [motion.tau[k] if k in known else tau[k] for k in range(tree.nv)]
 
 
 # Hybrid dynamics of systems with loop joints and other constraints.
@@ -128,35 +125,23 @@ def hybrid_dynamics_articulated(
 
 def hybrid_dynamics_constrained(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    a: Scalars,
     *,
     prescribed: Collection[str] = (),
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    **given: Unpack[Conditions],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of H a + C = tau + K^T lambda, K a = k,
     with tau known at free joints and a at the others.
 
     `stabilization`: T_stab [s] of Eq. 8.22 for k; None: without.
     """
-    given = prescribed_places(tree, prescribed)
-    free = [i for i in range(tree.nv) if i not in given]
-    whole = constrained_system(
-        tree,
-        q,
-        v,
-        [0.0] * tree.nv,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
-    part, kept = _free_part(whole, tau, a, free, given)
+    known = prescribed_places(tree, prescribed)
+    free = [i for i in range(tree.nv) if i not in known]
+    whole = constrained_system(tree, q, v, [0.0] * tree.nv, **given)
+    part, kept = _free_part(whole, tau, a, free, known)
     motion = constrained_motion(part)
     found = dict(zip(free, motion.a, strict=True))
     a = [found[i] if i in found else a[i] for i in range(tree.nv)]
@@ -164,7 +149,7 @@ def hybrid_dynamics_constrained(
     multipliers = [motion.multipliers[part.rows[n]] for n in range(len(kept))]
     need = [
         dot(whole.M[i], a) - whole.force[i] - dot([row[i] for row in K], multipliers)  # (2)
-        if i in given
+        if i in known
         else tau[i]
         for i in range(tree.nv)
     ]
@@ -173,15 +158,13 @@ def hybrid_dynamics_constrained(
 
 def prescribed_violation(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    a: Scalars,
     *,
     prescribed: Collection[str] = (),
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
-    **forces: Any,
+    **given: Unpack[Conditions],
 ) -> Scalar:
     """Return how far the motion violates the constraints, in the measure of `constraint_violation`.
 
@@ -189,21 +172,16 @@ def prescribed_violation(
     """
     if not prescribed or not is_constrained(tree):
         return 0.0
-    found, _ = hybrid_dynamics_constrained(
-        tree, q, v, tau, a, prescribed=prescribed, time=time, stabilization=stabilization, **forces
-    )
+    found, _ = hybrid_dynamics_constrained(tree, q, v, tau, a, prescribed=prescribed, **given)
+    time, stabilization = given.get("time"), given.get("stabilization")
     return constraint_violation(tree, q, v, found, time=time, stabilization=stabilization)
 
 
 def _free_part(
-    whole: ConstrainedSystem,
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
-    free: Sequence[int],
-    given: frozenset[int],
+    whole: ConstrainedSystem, tau: Scalars, a: Scalars, free: Sequence[int], known: frozenset[int]
 ) -> tuple[ConstrainedSystem, list[int]]:
     """Compute (1), and the rows of K that bind free variables."""
-    second = sorted(given)
+    second = sorted(known)
     kept = [n for n, row in enumerate(whole.K) if not all(is_zero(row[i]) for i in free)]
     prescribed = [a[i] for i in second]
     return (
@@ -233,23 +211,19 @@ def _free_part(
 
 def hybrid_dynamics_by_matrix(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    a: Scalars,
     *,
     prescribed: Collection[str] = (),
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    **given: Unpack[Loads],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
-    given = prescribed_places(tree, prescribed)
-    free = [k for k in range(tree.nv) if k not in given]
-    known = [a[k] if k in given else 0.0 for k in range(tree.nv)]
-    C = inverse_dynamics(
-        tree, q, v, known, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+    time = given.get("time")
+    known = prescribed_places(tree, prescribed)
+    free = [k for k in range(tree.nv) if k not in known]
+    C = inverse_dynamics(tree, q, v, [a[k] if k in known else 0.0 for k in range(tree.nv)], **given)
     if not free:
         return list(a), C
     lam, _ = merged_parents(variable_parents(tree), free)
@@ -265,27 +239,25 @@ def hybrid_dynamics_by_matrix(
 
 
 def free_mass_matrix(
-    tree: Tree, q: Sequence[Scalar], *, prescribed: Collection[str] = (), time: Scalar | None = None
+    tree: Tree, q: Scalars, *, prescribed: Collection[str] = (), time: Time = None
 ) -> Matrix:
     """Return H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
 
     Composite inertias are formed in nu(fd) only, and their forces are taken no further than its roots.
     """
-    given = prescribed_places(tree, prescribed)
-    free = [k for k in range(tree.nv) if k not in given]
+    known = prescribed_places(tree, prescribed)
+    free = [k for k in range(tree.nv) if k not in known]
     fd = {
         body.index
         for body in tree.bodies
-        if any(place not in given for row in velocity_places(body) for place, _ in row)
+        if any(place not in known for row in velocity_places(body) for place, _ in row)
     }
     inside = supported_bodies(tree.parents, fd)
     H = assemble_blocks(tree, _blocks(tree, q, fd, inside, time))
     return [[H[i][j] for j in free] for i in free]
 
 
-def _blocks(
-    tree: Tree, q: Sequence[Scalar], fd: set[int], inside: Sequence[bool], time: Scalar | None
-) -> Iterator[Block]:
+def _blocks(tree: Tree, q: Scalars, fd: set[int], inside: Sequence[bool], time: Time) -> Iterator[Block]:
     joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies if inside[body.index]}
     I_c: list[RigidInertia] = [body.inertia for body in tree.bodies]
     for i in reversed(tree.bodies):
@@ -317,17 +289,15 @@ METHODS = {"articulated": hybrid_dynamics_articulated, "matrix": hybrid_dynamics
 
 def hybrid_dynamics(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    a: Scalars,
     *,
     prescribed: Collection[str] = (),
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
     method: str = "articulated",
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of M(q) a + b(q, v) = tau + external, both complete.
 
@@ -338,26 +308,7 @@ def hybrid_dynamics(
     require_choice("method of hybrid_dynamics", method, METHODS)
     if tree.loop_names:
         return hybrid_dynamics_constrained(
-            tree,
-            q,
-            v,
-            tau,
-            a,
-            prescribed=prescribed,
-            external_forces=external_forces,
-            external_frame=external_frame,
-            time=time,
-            stabilization=stabilization,
+            tree, q, v, tau, a, prescribed=prescribed, stabilization=stabilization, **given
         )
     require_regular_inertia(tree, "hybrid_dynamics", prescribed)
-    return METHODS[method](
-        tree,
-        q,
-        v,
-        tau,
-        a,
-        prescribed=prescribed,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-    )
+    return METHODS[method](tree, q, v, tau, a, prescribed=prescribed, **given)

@@ -18,7 +18,7 @@ import numpy as np
 from dalembert.algorithms.aligned import AlignedBody, AlignedTree
 from dalembert.algorithms.applied_forces import (
     FRICTION_SPEED,
-    ExternalForces,
+    Loads,
     Stabilization,
     displacement,
     passive_forces,
@@ -38,7 +38,7 @@ from dalembert.model.model import Model
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.model.values import rebuilt
-from dalembert.scalar import Scalar, is_zero, literal, sqrt
+from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
 # State of a system, and its centroidal coordinates (y, w) of `flight`, joint by joint.
@@ -57,7 +57,7 @@ class CentroidalCoordinates:
     """The centroidal coordinates (y, w) of the independent joints, and their conversion."""
 
     tree: Tree
-    time: Scalar | None
+    time: Time
 
     @property
     def bodies(self) -> list[Body]:
@@ -71,7 +71,7 @@ class CentroidalCoordinates:
         """Return (y, w) of the state (q, v)."""
         return concatenate_states(to_centroidal(b, b.own_q(state.q), b.own_v(state.v)) for b in self.bodies)
 
-    def rates(self, state: State, a: Sequence[Scalar]) -> State:
+    def rates(self, state: State, a: Scalars) -> State:
         """Return (dy/dt, dw/dt) in the state, for dv/dt = a."""
         return concatenate_states(
             centroidal_rates(b, b.own_q(state.q), b.own_v(state.v), b.own_v(a)) for b in self.bodies
@@ -118,63 +118,52 @@ def independent(tree: Tree) -> list[Body]:
 class StepConditions:
     """The system and the forces on it: `tau` and external forces are constant during the step.
 
-    `passive`: springs, damping and dry friction of the joints act too. `time` [s]: start of the step,
-    for models that depend on it.
+    `loads`: the external forces, and the time [s] at the start of the step. `passive`: springs, damping and
+    dry friction of the joints act too.
     """
 
     tree: Tree
-    tau: Sequence[Scalar]
-    external_forces: ExternalForces = None
-    external_frame: str = "body"
+    tau: Scalars
+    loads: Loads
     passive: bool = False
-    time: Scalar | None = None
     stabilization: Stabilization = None
 
     @property
     def coordinates(self) -> CentroidalCoordinates:
         """Return the coordinates in which the step is taken."""
-        return CentroidalCoordinates(self.tree, self.time)
+        return CentroidalCoordinates(self.tree, self.loads.get("time"))
 
-    def at(self, elapsed: Scalar) -> Scalar | None:
+    def at(self, elapsed: Scalar) -> Time:
         """Return the time [s] at `elapsed` after the start of the step."""
-        return None if self.time is None else self.time + elapsed
+        start = self.loads.get("time")
+        return None if start is None else start + elapsed
 
-    def joint_forces(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Sequence[Scalar]:
+    def loads_at(self, elapsed: Scalar) -> Loads:
+        """Return the loads at `elapsed` [s] after the start of the step."""
+        return {**self.loads, "time": self.at(elapsed)}
+
+    def joint_forces(self, q: Scalars, v: Scalars) -> Scalars:
         """Return tau, with the passive forces if these act."""
         if not self.passive:
             return self.tau
         return [t + p for t, p in zip(self.tau, passive_forces(self.tree, q, v), strict=True)]
 
-    def acceleration(self, q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
+    def acceleration(self, q: Scalars, v: Scalars, elapsed: Scalar) -> list[Scalar]:
         """Return dv/dt in a state, `elapsed` [s] after the start of the step."""
         return self.acceleration_under(self.tree, q, v, self.joint_forces(q, v), elapsed)
 
     def acceleration_under(
-        self,
-        tree: Tree,
-        q: Sequence[Scalar],
-        v: Sequence[Scalar],
-        tau: Sequence[Scalar],
-        elapsed: Scalar,
+        self, tree: Tree, q: Scalars, v: Scalars, tau: Scalars, elapsed: Scalar
     ) -> list[Scalar]:
         """Return dv/dt under joint forces tau; the tree may differ in its armatures."""
-        return forward_dynamics(
-            tree,
-            q,
-            v,
-            tau,
-            external_forces=self.external_forces,
-            external_frame=self.external_frame,
-            time=self.at(elapsed),
-            stabilization=self.stabilization,
-        )
+        return forward_dynamics(tree, q, v, tau, stabilization=self.stabilization, **self.loads_at(elapsed))
 
 
 Integrator = Callable[[StepConditions, State, Scalar], State]
 """The state after a step of dt [s]."""
 
 
-Acceleration = Callable[[Sequence[Scalar], Sequence[Scalar], Scalar], list[Scalar]]
+Acceleration = Callable[[Scalars, Scalars, Scalar], list[Scalar]]
 """dv/dt from q, v and the time since the step began."""
 
 
@@ -204,7 +193,7 @@ def semi_implicit(conditions: StepConditions, start: State, dt: Scalar) -> State
     return semi_implicit_update(conditions.coordinates, start, a, dt)
 
 
-def _with_middle_spin(tree: Tree, v: Sequence[Scalar], a: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+def _with_middle_spin(tree: Tree, v: Scalars, a: Scalars, dt: Scalar) -> list[Scalar]:
     """Return dv/dt with mid-step gyroscopic forces on bodies by themselves, on free or ball joints.
 
     I alpha' = I alpha + omega x I omega - omega_m x I omega_m,      omega_m = omega + h alpha / 2
@@ -240,11 +229,7 @@ def _is_invertible(I: SymMat3) -> bool:
 
 
 def semi_implicit_update(
-    coordinates: CentroidalCoordinates,
-    start: State,
-    a: Sequence[Scalar],
-    dt: Scalar,
-    v: Sequence[Scalar] | None = None,
+    coordinates: CentroidalCoordinates, start: State, a: Scalars, dt: Scalar, v: Scalars | None = None
 ) -> State:
     """Return the state after a step with the acceleration a, in which positions follow the new velocities.
 
@@ -303,13 +288,11 @@ def _advance_state(centroidal: State, k: State, h: Scalar) -> State:
     return State(_advance(centroidal.q, k.q, h), _advance(centroidal.v, k.v, h))
 
 
-def _advance(x: Sequence[Scalar], rate: Sequence[Scalar], h: Scalar) -> list[Scalar]:
+def _advance(x: Scalars, rate: Scalars, h: Scalar) -> list[Scalar]:
     return [x_i + h * r for x_i, r in zip(x, rate, strict=True)]
 
 
-def _simpson(
-    k1: Sequence[Scalar], k2: Sequence[Scalar], k3: Sequence[Scalar], k4: Sequence[Scalar]
-) -> list[Scalar]:
+def _simpson(k1: Scalars, k2: Scalars, k3: Scalars, k4: Scalars) -> list[Scalar]:
     """Return (k1 + 2 k2 + 2 k3 + k4) / 6."""
     return [(a + d + 2.0 * (b + c)) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
 
@@ -343,15 +326,13 @@ def midpoint(conditions: StepConditions, start: State, dt: Scalar) -> State:
     return _step(conditions, start, dt, [(0.0,) * body.nv for body in conditions.tree.bodies])
 
 
-def _step(
-    conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Sequence[Scalar]]
-) -> State:
+def _step(conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Scalars]) -> State:
     """Take a step of Eq. (1), implicit in damping, dry friction, and springs of these stiffnesses."""
     tree, tau = conditions.tree, conditions.tau
     if conditions.passive:
         tree, tau = _stiff(conditions, start, dt, stiffnesses)
 
-    def acceleration(v: Sequence[Scalar]) -> list[Scalar]:
+    def acceleration(v: Scalars) -> list[Scalar]:
         return conditions.acceleration_under(tree, start.q, v, tau, 0.0)
 
     a, coordinates = acceleration(start.v), conditions.coordinates
@@ -364,7 +345,7 @@ def _step(
 
 
 def _stiff(
-    conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Sequence[Scalar]]
+    conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Scalars]
 ) -> tuple[Tree, list[Scalar]]:
     """Return the system with the armatures of Eq. (1), and tau - K x - (D + h K) v."""
     armatures: dict[int, tuple[Scalar, ...]] = {}

@@ -15,30 +15,20 @@ for word and also returns v, a and f.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import ExternalForces, Loads, body_forces
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import BodyAcceleration, Force, Motion, RigidInertia, Vec3
 from dalembert.spatial.transform import Placement
 
 
-def inverse_dynamics(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-) -> list[Scalar]:
+def inverse_dynamics(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for tau `(nv,)` [N m or N].
 
     `a`: dv/dt `(nv,)`. Armature is part of M. `external_forces`: (moment, force) on each body, in body
@@ -49,54 +39,35 @@ def inverse_dynamics(
     if tree.loop_names or tree.constraints or tree.closure is not None:
         from dalembert.algorithms.loops import constrained_inverse_dynamics  # it is built on this module
 
-        return constrained_inverse_dynamics(
-            tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-        )
-    return spanning_tree_forces(
-        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+        return constrained_inverse_dynamics(tree, q, v, a, **given)
+    return spanning_tree_forces(tree, q, v, a, **given)
 
 
 def spanning_tree_forces(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return tau_ID = M a + b - external of the tree alone,
     without its loops and other constraints (Eq. 8.62)."""
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    time = given.get("time")
+    f_x = body_forces(tree, q, **given)
     return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
 
 
-def bias_forces(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-) -> list[Scalar]:
+def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
     """Return b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces;
     the book's C (Eq. 6.2).
     """
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    time = given.get("time")
+    f_x = body_forces(tree, q, **given)
     return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
 
 
-def coriolis_forces(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> list[Scalar]:
+def coriolis_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> list[Scalar]:
     """Return the velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
     return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
 
 
-def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> list[Scalar]:
+def gravity_forces(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
     """Return the forces that hold the system at rest, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i
     (Eqs 5.12, 5.13)."""
 
@@ -111,12 +82,12 @@ def gravity_forces(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = Non
 
 def _newton_euler(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar] | None,
+    q: Scalars,
+    v: Scalars,
+    a: Scalars | None,
     gravity: Vec3,
     f_x: PerBody[Force] | None,
-    time: Scalar | None,
+    time: Time,
 ) -> list[Scalar]:
     def accelerate(
         body: Body, A_parent: BodyAcceleration
@@ -132,11 +103,11 @@ def _newton_euler(
 
 
 def _gather(
-    tree: Tree, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Sequence[Scalar] | None
+    tree: Tree, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Scalars | None
 ) -> list[Scalar]:
     """Propagate the transmitted forces inward and project each onto its joint: (3) and (4)."""
 
-    def transmit(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
+    def transmit(body: Body, f_children: Force) -> tuple[Force, Scalars]:
         joint, f_body = joints_and_forces[body]
         f = f_body + f_children  # (3)
         tau = [s.dot(f) for s in joint.S]  # (4)
@@ -157,24 +128,16 @@ class NewtonEuler(NamedTuple):
     f: PerBody[Force]
 
 
-def rnea_spatial(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-) -> NewtonEuler:
+def rnea_spatial(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> NewtonEuler:
     """Run Table 5.1 in spatial body coordinates; return its by-products too.
 
     Legend: X link transform, S, v_J, c_J of the joint; v, a, f spatial velocity, acceleration and
     transmitted force of body i in its coordinates. The base accelerates by -gravity: the true acceleration
     of body i is a_i + i_X_0 a_g.
     """
+    time = given.get("time")
     require_open_tree(tree, "rnea_spatial")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
 
     def accelerate(
         body: Body, parent: tuple[Motion, Motion]
@@ -203,9 +166,7 @@ def rnea_spatial(
     )
 
 
-def differential_inverse_dynamics(
-    tree: Tree, q: Sequence[Scalar], a: Sequence[Scalar], *, time: Scalar | None = None
-) -> list[Scalar]:
+def differential_inverse_dynamics(tree: Tree, q: Scalars, a: Scalars, *, time: Time = None) -> list[Scalar]:
     """Return M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
 
     def accelerate(body: Body, a_parent: Motion) -> tuple[Motion, tuple[JointMotion, Force]]:
@@ -218,12 +179,12 @@ def differential_inverse_dynamics(
 
 def rnea_common_frame(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Run the basic equations 5.7 to 5.11: all vectors, external forces included, in world coordinates.
 
@@ -247,7 +208,7 @@ def rnea_common_frame(
 
     forces = tree.outward(accelerate, (Motion.zero(), Motion(Vec3.zero(), -tree.gravity)))
 
-    def transmit(body: Body, f_children: Force) -> tuple[Force, Sequence[Scalar]]:
+    def transmit(body: Body, f_children: Force) -> tuple[Force, Scalars]:
         f_i = forces[body] + f_children
         S = [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]
         return f_i, [s.dot(f_i) + m * x for s, m, x in zip(S, body.armature, body.own_v(a), strict=True)]
@@ -266,23 +227,15 @@ def rnea_common_frame(
 # the ground.
 
 
-def base_wrench(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-) -> Force:
+def base_wrench(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> Force:
     """Return (moment about the world's origin, force) on the system, in world axes [N m, N].
 
     The inward pass of recursive Newton-Euler taken one step further, to the world (Featherstone 2008 Eq. 5.10
     for body 0), with what the bodies need and no joint forces.
     """
+    time = given.get("time")
     require_centers_of_mass(tree, "base_wrench")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
 
     def accelerate(
         body: Body, A_parent: BodyAcceleration

@@ -30,6 +30,8 @@ from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 from dalembert.scalar import (
     Scalar,
+    Scalars,
+    Time,
     absolute,
     is_zero,
     logical_and,
@@ -159,12 +161,12 @@ class FrameErrors(NamedTuple):
 
 def frame_errors(
     model: Model,
-    q: Sequence[Scalar],
+    q: Scalars,
     targets: Sequence[FrameTarget],
-    rotations: Sequence[Sequence[Sequence[Scalar]]],
-    translations: Sequence[Sequence[Scalar]],
+    rotations: Sequence[Sequence[Scalars]],
+    translations: Sequence[Scalars],
     *,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> FrameErrors:
     """Return errors and their Jacobians;
     `rotations` 3x3 and `translations` 3 for the targets that have them."""
@@ -235,17 +237,17 @@ class DampedStep(NamedTuple):
 
 def damped_step(
     model: Model,
-    q: Sequence[Scalar],
-    rotations: Sequence[Sequence[Sequence[Scalar]]],
-    translations: Sequence[Sequence[Scalar]],
-    weights: Sequence[Scalar],
+    q: Scalars,
+    rotations: Sequence[Sequence[Scalars]],
+    translations: Sequence[Scalars],
+    weights: Scalars,
     damping: Scalar,
-    posture: Sequence[Scalar] | None = None,
+    posture: Scalars | None = None,
     draw: Scalar = 0.0,
     *,
     targets: Sequence[FrameTarget],
     bounds: Sequence[Bound] = (),
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> DampedStep:
     """Compute (1) by (2).
 
@@ -296,13 +298,7 @@ def damped_step(
 
 
 def _step(
-    B: Matrix,
-    b: Sequence[Scalar],
-    free: Sequence[Scalar],
-    z: Sequence[Scalar],
-    fixed: Sequence[Scalar],
-    hard: int,
-    mu: Scalar,
+    B: Matrix, b: Scalars, free: Scalars, z: Scalars, fixed: Scalars, hard: int, mu: Scalar
 ) -> list[Scalar]:
     """Solve (2) for the free coordinates; the others move by `fixed`."""
     start = [_scale(f, x) + d for f, x, d in zip(free, z, fixed, strict=True)]
@@ -314,11 +310,7 @@ def _step(
 
 
 def _clamp_to_limits(
-    q: Sequence[Scalar],
-    dq: Sequence[Scalar],
-    free: Sequence[Scalar],
-    fixed: Sequence[Scalar],
-    bounds: Sequence[Bound],
+    q: Scalars, dq: Scalars, free: Scalars, fixed: Scalars, bounds: Sequence[Bound]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Clamp the coordinates that a step would take beyond a limit to that limit."""
     free, fixed = list(free), list(fixed)
@@ -354,12 +346,7 @@ def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scal
 
 
 def _normal_step(
-    H: Matrix,
-    gradient: Sequence[Scalar],
-    free: Sequence[Scalar],
-    z: Sequence[Scalar],
-    fixed: Sequence[Scalar],
-    mu: Scalar,
+    H: Matrix, gradient: Scalars, free: Scalars, z: Scalars, fixed: Scalars, mu: Scalar
 ) -> list[Scalar]:
     """Solve (3) with H = J^T J and the gradient J^T r, for the free coordinates.
 
@@ -379,7 +366,7 @@ def _normal_step(
     return [way - x for way, x in zip(start, w, strict=True)]
 
 
-def _free(q: Sequence[Scalar], gradient: Sequence[Scalar], bounds: Sequence[Bound]) -> list[Scalar]:
+def _free(q: Scalars, gradient: Scalars, bounds: Sequence[Bound]) -> list[Scalar]:
     """Return one for each velocity variable that may move, zero for those that a limit holds."""
     free: list[Scalar] = [1.0] * len(gradient)
     for bound in bounds:
@@ -394,7 +381,7 @@ def _scale(factor: Scalar, x: Scalar) -> Scalar:
     return 0.0 if is_zero(x) else factor * x
 
 
-def _greatest(values: Sequence[Scalar]) -> Scalar:
+def _greatest(values: Scalars) -> Scalar:
     greatest: Scalar = 0.0
     for value in values:
         greatest = maximum(greatest, value)

@@ -27,7 +27,7 @@ from dalembert.model.body import Body, Frame
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Mat3, Motion, Transform, Vec3
 
 __all__ = [
@@ -56,12 +56,7 @@ def frame_of(model: Model, where: str | Body | Frame) -> Frame:
 
 
 def jacobian(
-    model: Model,
-    q: Sequence[Scalar],
-    where: str | Body | Frame,
-    *,
-    frame: str = "world_aligned",
-    time: Scalar | None = None,
+    model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
     """Return J `(6, nv)`, angular first: the velocity of the body or frame is J v
     (plus sigma of rheonomic joints).
@@ -74,12 +69,7 @@ def jacobian(
 
 
 def point_jacobian(
-    model: Model,
-    q: Sequence[Scalar],
-    body: str | Body,
-    point: Sequence[Scalar],
-    *,
-    time: Scalar | None = None,
+    model: Model, q: Scalars, body: str | Body, point: Scalars, *, time: Time = None
 ) -> Matrix:
     """Return the Jacobian `(3, nv)` of a point given in body coordinates, for its velocity in world axes;
     Liu & Jain Eq. 57."""
@@ -90,21 +80,19 @@ def point_jacobian(
     return jacobian(model, q, at_point, time=time)[3:]
 
 
-def all_jacobians(
-    model: Model, q: Sequence[Scalar], *, frame: str = "body", time: Scalar | None = None
-) -> PerBody[Matrix]:
+def all_jacobians(model: Model, q: Scalars, *, frame: str = "body", time: Time = None) -> PerBody[Matrix]:
     """Return the Jacobian of every body."""
     return PerBody([jacobian(model, q, body, frame=frame, time=time) for body in model.bodies])
 
 
 def jacobian_rate(
     model: Model,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     where: str | Body | Frame,
     *,
     frame: str = "world_aligned",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> Matrix:
     """Return dJ/dt `(6, nv)`: the rate of every component of `jacobian` as the system moves with v;
     Eq. (1)."""
@@ -122,12 +110,12 @@ def jacobian_rate(
 
 def jacobian_rate_times_velocity(
     model: Model,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     where: str | Body | Frame,
     *,
     frame: str = "world_aligned",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return J' v `(6,)`: the acceleration of the body or frame when dv/dt = 0; d/dt (J v) = J dv/dt + J' v.
 
@@ -146,9 +134,7 @@ def jacobian_rate_times_velocity(
     return placed_motion(motion)[1].to_list()
 
 
-def subspace_rate(
-    body: Body, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
-) -> tuple[Motion, ...]:
+def subspace_rate(body: Body, q: Scalars, v: Scalars, time: Time = None) -> tuple[Motion, ...]:
     """Return S-ring: the rates of S's components in the body's own coordinates
     (Eq. 3.42), by dual numbers."""
     joint, own_q = body.joint, body.own_q(q)
@@ -174,9 +160,7 @@ class _Path(NamedTuple):
     velocity: Motion
 
 
-def _path(
-    model: Tree, where: Frame, q: Sequence[Scalar], v: Sequence[Scalar] | None, time: Scalar | None
-) -> _Path:
+def _path(model: Tree, where: Frame, q: Scalars, v: Scalars | None, time: Time) -> _Path:
     chain: list[Body] = []
     index = where.body
     while index >= 0:

@@ -9,14 +9,13 @@ origin; the classical one of a point is its second derivative (Eq. 2.48).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, literal
+from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal
 from dalembert.spatial import Motion, Transform, Vec3
 
 
@@ -36,7 +35,7 @@ class PointMotion(NamedTuple):
     acceleration: Vec3
 
 
-def forward_kinematics(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> PerBody[Transform]:
+def forward_kinematics(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[Transform]:
     """Return the pose of each body in the world: X_0i = X_0lambda X_lambda,i;
     R maps body to world coordinates."""
 
@@ -47,7 +46,7 @@ def forward_kinematics(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None =
     return tree.outward(step, Transform.identity())
 
 
-def squared_turning_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
+def squared_turning_rate(tree: Tree, q: Scalars, v: Scalars) -> Scalar:
     """Return the sum of squares of the velocity variables that turn something [rad^2/s^2]."""
     total: Scalar = 0.0
     for body in tree.bodies:
@@ -57,9 +56,7 @@ def squared_turning_rate(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -
     return total
 
 
-def body_velocities(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> PerBody[Motion]:
+def body_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> PerBody[Motion]:
     """Return v_i = i_X_lambda v_lambda + v_J in body coordinates, angular first (Eq. 5.14)."""
 
     def step(body: Body, v_parent: Motion) -> tuple[Motion, Motion]:
@@ -71,12 +68,7 @@ def body_velocities(
 
 
 def body_motions(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar] | None = None,
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars | None = None, *, time: Time = None
 ) -> PerBody[BodyMotion]:
     """Return pose, spatial velocity and acceleration of every body.
 
@@ -99,12 +91,7 @@ def body_motions(
 
 
 def body_accelerations(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, *, time: Time = None
 ) -> PerBody[Motion]:
     """Return a_i, the spatial accelerations in body coordinates."""
     motions = body_motions(tree, q, v, a, time=time)

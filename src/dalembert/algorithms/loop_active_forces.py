@@ -19,10 +19,10 @@ from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.errors import ShapeError, require_choice
 from dalembert.model.body import Body, Loop
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Motion, Transform, Vec3
 
-LoopTorques = Mapping[str, Sequence[Scalar]]
+LoopTorques = Mapping[str, Scalars]
 """tau_k (nv of the loop joint) [N m or N] of loop joints by name; those not named are passive."""
 
 
@@ -40,9 +40,7 @@ class BiasWithLoopForces(NamedTuple):
     accelerations: PerBody[Motion]
 
 
-def loop_state(
-    tree: Tree, loop: Loop, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> LoopState:
+def loop_state(tree: Tree, loop: Loop, q: Scalars, v: Scalars, *, time: Time = None) -> LoopState:
     """Return the loop joint's own position and velocity:
     q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
     joint = loop.joint
@@ -54,9 +52,7 @@ def loop_state(
     return LoopState(own, [relative.dot(force) for force in joint.active_subspace(own, time)])
 
 
-def loop_active_forces(
-    tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
-) -> list[Force]:
+def loop_active_forces(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time = None) -> list[Force]:
     """Return the external force on each body, in body coordinates, that active loop joints exert (Eq. 8.28).
 
     Of a model, hand it to any function as `external_forces`. `tau`: by the loop joint's name, nv numbers.
@@ -82,20 +78,13 @@ def loop_active_forces(
     return forces
 
 
-def loop_active_torques(
-    tree: Tree, q: Sequence[Scalar], tau: LoopTorques, *, time: Scalar | None = None
-) -> list[Scalar]:
+def loop_active_torques(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time = None) -> list[Scalar]:
     """Return tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
     return _joint_forces(tree, q, loop_active_forces(tree, q, tau, time=time), time)
 
 
 def bias_with_loop_forces(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: LoopTorques,
-    *,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: LoopTorques, *, time: Time = None
 ) -> BiasWithLoopForces:
     """Return C - tau^a and a_i^vp: the recursive Newton-Euler algorithm of Tables 8.2 and 8.3."""
     motions = body_motions(tree, q, v, time=time)
@@ -109,12 +98,10 @@ def bias_with_loop_forces(
     return BiasWithLoopForces(_joint_forces(tree, q, forces, time), accelerations)
 
 
-def _joint_forces(
-    tree: Tree, q: Sequence[Scalar], forces: Sequence[Force], time: Scalar | None
-) -> list[Scalar]:
+def _joint_forces(tree: Tree, q: Scalars, forces: Sequence[Force], time: Time) -> list[Scalar]:
     """Return S_i^T f_i, with f_i the sum of forces over the bodies that joint i carries."""
 
-    def step(body: Body, gathered: Force) -> tuple[Force, Sequence[Scalar]]:
+    def step(body: Body, gathered: Force) -> tuple[Force, Scalars]:
         joint = body.jcalc(q, None, time)
         f = forces[body.index] + gathered
         return joint.X.inverse_apply(f), [s.dot(f) for s in joint.S]
@@ -122,7 +109,7 @@ def _joint_forces(
     return tree.collect(tree.inward(step, Force.zero())[0])
 
 
-def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Sequence[Scalar]]]:
+def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Scalars]]:
     """Return the loop joints that are not passive, with their forces."""
     known = {loop.name: loop for loop in tree.loops}
     found = []

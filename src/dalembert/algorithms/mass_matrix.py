@@ -20,7 +20,7 @@ from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import RigidInertia
 
 
@@ -32,9 +32,7 @@ class Block(NamedTuple):
     rows: Matrix
 
 
-def mass_matrix(
-    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None, method: str = "crba"
-) -> Matrix:
+def mass_matrix(tree: Tree, q: Scalars, *, time: Time = None, method: str = "crba") -> Matrix:
     """Return M(q) `(nv, nv)` of kinetic energy v^T M v / 2,
     armature included on the diagonal [kg m^2, kg m or kg].
 
@@ -47,9 +45,7 @@ def mass_matrix(
     raise UnknownNameError.of("method of mass_matrix", method, ("crba", "rnea_columns"))
 
 
-def composite_inertias(
-    tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None
-) -> PerBody[RigidInertia]:
+def composite_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[RigidInertia]:
     """Return I_i^c: body i and everything it carries as one rigid body,
     in body i's coordinates (Eq. 6.17)."""
 
@@ -60,7 +56,7 @@ def composite_inertias(
     return tree.inward(step, RigidInertia.zero())[0]
 
 
-def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> Iterator[Block]:
+def _composite_blocks(tree: Tree, q: Scalars, time: Time) -> Iterator[Block]:
     """Run Table 6.2: the force F that moves subtree i about joint i, taken to each ancestor j in turn."""
     joints = tree.outward(lambda body, _: ((), body.jcalc(q, None, time)), ())
     I_c = composite_inertias(tree, q, time=time)
@@ -74,7 +70,7 @@ def _composite_blocks(tree: Tree, q: Sequence[Scalar], time: Scalar | None) -> I
             yield Block(i, j, [[s.dot(f) for s in joints[j].S] for f in F])
 
 
-def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+def crba_common_frame(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Run the basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
     poses = forward_kinematics(tree, q, time=time)
 
@@ -99,7 +95,7 @@ def crba_common_frame(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = 
     return assemble_blocks(tree, blocks())
 
 
-def mass_matrix_by_columns(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+def mass_matrix_by_columns(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Return M with columns ID(q, 0, e_i) - ID(q, 0, 0):
     nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
     n = tree.nv
@@ -140,7 +136,7 @@ def assemble_blocks(tree: Tree, blocks: Iterator[Block]) -> Matrix:
 # articulated bodies.
 
 
-def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+def inverse_mass_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Return M(q)^-1 `(nv, nv)`, which maps joint forces to joint accelerations; armature included."""
     require_moving_mass(tree, "inverse_mass_matrix")
     lam = variable_parents(tree)
@@ -148,7 +144,7 @@ def inverse_mass_matrix(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None 
     return inverse_from_factors(L, reciprocals, lam)
 
 
-def inverse_from_factors(L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int]) -> Matrix:
+def inverse_from_factors(L: Matrix, reciprocals: Scalars, lam: Sequence[int]) -> Matrix:
     """Return M^-1 of M = L^T D L, from `factor_with_reciprocals`."""
     N = _inverse_unit_lower(L, lam)
     W = [{k: x * reciprocals[k] for k, x in row.items()} for row in N]

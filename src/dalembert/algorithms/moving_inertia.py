@@ -37,7 +37,7 @@ from dalembert.model import configuration
 from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, absolute, is_one, is_zero, maximum
+from dalembert.scalar import Scalar, Scalars, Time, absolute, is_one, is_zero, maximum
 from dalembert.spatial import ArticulatedInertia, RigidInertia, SymMat3, Vec3
 
 __all__ = [
@@ -72,10 +72,10 @@ MAX_SAMPLED_NV: Final = 300
 
 def coordinate_singularity(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     *_: Any,
     prescribed: Collection[str] = (),
-    time: Scalar | None = None,
+    time: Time = None,
     **__: Any,
 ) -> Scalar:
     """Return how near the coordinates of a joint are to a singularity: minus the least `singularity_measure`,
@@ -88,10 +88,10 @@ def coordinate_singularity(
 
 def singular_joint(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     *_: Any,
     prescribed: Collection[str] = (),
-    time: Scalar | None = None,
+    time: Time = None,
     **__: Any,
 ) -> str:
     """Return the name of the joint that is nearest to a singularity of its coordinates, for a message."""
@@ -100,7 +100,7 @@ def singular_joint(
 
 
 def _singularities(
-    tree: Tree, q: Sequence[Scalar], prescribed: Collection[str], time: Scalar | None
+    tree: Tree, q: Scalars, prescribed: Collection[str], time: Time
 ) -> list[tuple[Body, Scalar]]:
     if is_constrained(tree):
         return []
@@ -136,10 +136,10 @@ def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body 
 
 def inertia_loss(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     *_: Any,
     prescribed: Collection[str] = (),
-    time: Scalar | None = None,
+    time: Time = None,
     **__: Any,
 ) -> Scalar:
     """Return the largest ratio, over the velocity variables, of a typical diagonal element of M to the pivot
@@ -154,10 +154,10 @@ def inertia_loss(
 
 def lost_joint(
     tree: Tree,
-    q: Sequence[Scalar],
+    q: Scalars,
     *_: Any,
     prescribed: Collection[str] = (),
-    time: Scalar | None = None,
+    time: Time = None,
     **__: Any,
 ) -> str:
     """Return the name of the joint at which the inertia is lost, for a message."""
@@ -165,9 +165,7 @@ def lost_joint(
     return max(losses, key=lambda item: float(item[1]))[0].joint_name
 
 
-def _losses(
-    tree: Tree, q: Sequence[Scalar], prescribed: Collection[str], time: Scalar | None
-) -> list[tuple[Body, Scalar]]:
+def _losses(tree: Tree, q: Scalars, prescribed: Collection[str], time: Time) -> list[tuple[Body, Scalar]]:
     """Return the ratio of `inertia_loss` for each velocity variable of a joint without (1)."""
     if is_constrained(tree) or has_couplings(tree) or tree.nv > MAX_SAMPLED_NV:
         return []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
@@ -11,7 +9,7 @@ from dalembert.errors import require_flag
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import BodyAcceleration, Motion, RigidInertia, SymMat3, Vec3
 
 # Energies as linear functions of the inertial parameters.
@@ -23,12 +21,7 @@ from dalembert.spatial import BodyAcceleration, Motion, RigidInertia, SymMat3, V
 
 
 def kinetic_energy_regressor(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    *,
-    armature: bool = False,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, *, armature: bool = False, time: Time = None
 ) -> list[Scalar]:
     """Return y `(10 n_bodies,)`: T = y . pi, apart from the armatures' energy;
     with them, v^2 / 2 for each."""
@@ -43,7 +36,7 @@ def kinetic_energy_regressor(
 
 
 def potential_energy_regressor(
-    tree: Tree, q: Sequence[Scalar], *, armature: bool = False, time: Scalar | None = None
+    tree: Tree, q: Scalars, *, armature: bool = False, time: Time = None
 ) -> list[Scalar]:
     """Return y `(10 n_bodies,)`: V = y . pi, zero with every centre of mass at the world's origin."""
     y: list[Scalar] = []
@@ -80,7 +73,7 @@ def parameter_names(tree: Tree, *, armature: bool = False) -> list[str]:
     return names + ([name for body in tree.bodies for name in _armature_names(body)] if armature else [])
 
 
-def inertia_of(parameters: Sequence[Scalar]) -> RigidInertia:
+def inertia_of(parameters: Scalars) -> RigidInertia:
     """Return the inertia of a body's ten parameters."""
     mass, hx, hy, hz, *I = parameters
     return RigidInertia.from_compact(mass, Vec3(hx, hy, hz), SymMat3(*I))
@@ -111,13 +104,7 @@ Direction = tuple[list[tuple[int, float]], Motion]
 
 
 def inverse_dynamics_regressor(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    armature: bool = False,
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, *, armature: bool = False, time: Time = None
 ) -> Matrix:
     """Return Y `(nv, 10 n_bodies)`: tau = Y pi of `inertial_parameters`, apart from the forces on armatures.
 

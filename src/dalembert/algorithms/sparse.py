@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dalembert.algorithms.dense import Matrix
-from dalembert.scalar import Scalar, sqrt
+from dalembert.scalar import Scalar, Scalars, sqrt
 
 __all__ = [
     "ancestors",
@@ -80,7 +80,7 @@ def operation_sums(lam: Sequence[int]) -> tuple[int, int]:
     return sum(d_k - 1 for d_k in d), sum(d_k * (d_k - 1) // 2 for d_k in d)
 
 
-def factor_ltl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> Matrix:
+def factor_ltl(H: Sequence[Scalars], lam: Sequence[int]) -> Matrix:
     """Return the lower-triangular L of H = L^T L, for a symmetric positive-definite H (Table 6.3)."""
     L = _lower_triangle(H, lam)
     for k in reversed(range(len(lam))):
@@ -93,7 +93,7 @@ def factor_ltl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> Matrix:
     return L
 
 
-def factor_ltdl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
+def factor_ltdl(H: Sequence[Scalars], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
     """Return the unit lower-triangular L and the diagonal D of H = L^T D L (Table 6.3)."""
     L = _lower_triangle(H, lam)
     for k in reversed(range(len(lam))):
@@ -108,7 +108,7 @@ def factor_ltdl(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> tuple[Matr
     return L, D
 
 
-def factor_with_reciprocals(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
+def factor_with_reciprocals(H: Sequence[Scalars], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
     """Return L and the *reciprocals* of D of H = L^T D L:
     n d + D1 m instead of D1 d, since divisions are slow."""
     L = _lower_triangle(H, lam)
@@ -125,7 +125,7 @@ def factor_with_reciprocals(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -
     return L, reciprocals
 
 
-def multiply_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False) -> list[Scalar]:
+def multiply_l(L: Matrix, lam: Sequence[int], x: Scalars, *, unit: bool = False) -> list[Scalar]:
     """Return L x (Table 6.5). `unit`: the diagonal of L is one and is not read."""
     y = list(x) if unit else [L[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
@@ -134,9 +134,7 @@ def multiply_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool
     return y
 
 
-def multiply_l_transposed(
-    L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False
-) -> list[Scalar]:
+def multiply_l_transposed(L: Matrix, lam: Sequence[int], x: Scalars, *, unit: bool = False) -> list[Scalar]:
     """Return L^T x (Table 6.5)."""
     y = list(x) if unit else [L[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
@@ -145,7 +143,7 @@ def multiply_l_transposed(
     return y
 
 
-def multiply_h(H: Sequence[Sequence[Scalar]], lam: Sequence[int], x: Sequence[Scalar]) -> list[Scalar]:
+def multiply_h(H: Sequence[Scalars], lam: Sequence[int], x: Scalars) -> list[Scalar]:
     """Return H x from the lower triangle of H (Table 6.5)."""
     y = [H[i][i] * x_i for i, x_i in enumerate(x)]
     for i in range(len(lam)):
@@ -155,7 +153,7 @@ def multiply_h(H: Sequence[Sequence[Scalar]], lam: Sequence[int], x: Sequence[Sc
     return y
 
 
-def solve_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False) -> list[Scalar]:
+def solve_l(L: Matrix, lam: Sequence[int], x: Scalars, *, unit: bool = False) -> list[Scalar]:
     """Return L^-1 x (Table 6.5)."""
     y = list(x)
     for i in range(len(lam)):
@@ -166,9 +164,7 @@ def solve_l(L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = 
     return y
 
 
-def solve_l_transposed(
-    L: Matrix, lam: Sequence[int], x: Sequence[Scalar], *, unit: bool = False
-) -> list[Scalar]:
+def solve_l_transposed(L: Matrix, lam: Sequence[int], x: Scalars, *, unit: bool = False) -> list[Scalar]:
     """Return L^-T x (Table 6.5)."""
     y = list(x)
     for i in reversed(range(len(lam))):
@@ -179,26 +175,24 @@ def solve_l_transposed(
     return y
 
 
-def solve_ltl(L: Matrix, lam: Sequence[int], b: Sequence[Scalar]) -> list[Scalar]:
+def solve_ltl(L: Matrix, lam: Sequence[int], b: Scalars) -> list[Scalar]:
     """Solve L^T L x = b for x."""
     return solve_l(L, lam, solve_l_transposed(L, lam, b))
 
 
-def solve_ltdl(L: Matrix, D: Sequence[Scalar], lam: Sequence[int], b: Sequence[Scalar]) -> list[Scalar]:
+def solve_ltdl(L: Matrix, D: Scalars, lam: Sequence[int], b: Scalars) -> list[Scalar]:
     """Solve L^T D L x = b for x."""
     y = solve_l_transposed(L, lam, b, unit=True)
     return solve_l(L, lam, [y_k / d_k for y_k, d_k in zip(y, D, strict=True)], unit=True)
 
 
-def solve_with_reciprocals(
-    L: Matrix, reciprocals: Sequence[Scalar], lam: Sequence[int], b: Sequence[Scalar]
-) -> list[Scalar]:
+def solve_with_reciprocals(L: Matrix, reciprocals: Scalars, lam: Sequence[int], b: Scalars) -> list[Scalar]:
     """Solve L^T D L x = b for x without divisions, from `factor_with_reciprocals`."""
     y = solve_l_transposed(L, lam, b, unit=True)
     return solve_l(L, lam, [y_k * r for y_k, r in zip(y, reciprocals, strict=True)], unit=True)
 
 
-def _lower_triangle(H: Sequence[Sequence[Scalar]], lam: Sequence[int]) -> Matrix:
+def _lower_triangle(H: Sequence[Scalars], lam: Sequence[int]) -> Matrix:
     """Return the elements that the tree allows to be nonzero, on and below the diagonal;
     literal zeros elsewhere."""
     L: Matrix = [[0.0] * len(lam) for _ in lam]

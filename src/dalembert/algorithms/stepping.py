@@ -22,9 +22,9 @@ with stabilisation against drift (see `stabilization`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, Leap, Stabilization
+from dalembert.algorithms.applied_forces import Conditions, Leap, Loads, Stabilization
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.integrators import (
     Integrator,
@@ -42,7 +42,7 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.variational import variational
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, maximum
+from dalembert.scalar import Scalar, Scalars, maximum
 
 # Integrators on the configuration manifold, one module a family; `stepping.step` chooses one by its name.
 
@@ -68,28 +68,9 @@ POSITION_ERROR_DECAY_STEPS = 5.0
 """Semi-implicit steps in which position errors decay, unless a time is given."""
 
 
-def state_rate(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
-) -> State:
+def state_rate(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]) -> State:
     """Return (dq/dt, dv/dt) = FD_x(x, tau): the state-space form that ODE solvers take (Eqs 3.8, 3.9)."""
-    a = forward_dynamics(
-        tree,
-        q,
-        v,
-        tau,
-        external_forces=external_forces,
-        external_frame=external_frame,
-        time=time,
-        stabilization=stabilization,
-    )
+    a = forward_dynamics(tree, q, v, tau, **given)
     q_rate: list[Scalar] = []
     for body in independent(tree):
         q_rate += body.joint.position_rate(body.own_q(q), body.own_v(v))
@@ -98,17 +79,15 @@ def state_rate(
 
 def step(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     dt: Scalar,
     *,
     integrator: str = "semi_implicit",
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
     passive: bool = False,
-    time: Scalar | None = None,
     stabilization: Scalar | str | None = None,
+    **given: Unpack[Loads],
 ) -> State:
     """Return the state after dt [s] under constant joint and external forces.
 
@@ -122,8 +101,7 @@ def step(
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")
     require_choice("integrator", integrator, INTEGRATORS)
     kept = _stabilization(tree, integrator, dt, stabilization)
-
-    conditions = StepConditions(tree, tau, external_forces, external_frame, passive, time, kept)
+    conditions = StepConditions(tree, tau, given, passive, kept)
     return INTEGRATORS[integrator](conditions, State(list(q), list(v)), dt)
 
 

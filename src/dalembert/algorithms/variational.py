@@ -26,9 +26,9 @@ in time: its order is two, and the energy error of conservative motion stays bou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.centroidal_coordinates import from_centroidal, integrate_centroidal, to_centroidal
 from dalembert.algorithms.dense import dot, threshold, unit
 from dalembert.algorithms.integrators import State, StepConditions, independent, resistances
@@ -48,7 +48,18 @@ from dalembert.model.joints.combined import DerivedJoint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, logical_and, logical_or, loop, maximum, select, sqrt
+from dalembert.scalar import (
+    Scalar,
+    Scalars,
+    Time,
+    is_zero,
+    logical_and,
+    logical_or,
+    loop,
+    maximum,
+    select,
+    sqrt,
+)
 from dalembert.spatial import Force, Mat3, Motion, Placement, Vec3
 from dalembert.spatial.exponential import ExponentialCoefficients, so3_exp
 
@@ -79,7 +90,10 @@ def free_roots(conditions: StepConditions) -> list[Body]:
 
     That excludes joint forces that depend on velocity, and external forces given in the world frame.
     """
-    if conditions.external_forces is not None and conditions.external_frame != "body":
+    if (
+        conditions.loads.get("external_forces") is not None
+        and conditions.loads.get("external_frame") == "world"
+    ):
         return []
     return [
         body
@@ -173,20 +187,19 @@ class Slopes(NamedTuple):
 
 def slopes(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     *,
-    tau: Sequence[Scalar] | None = None,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tau: Scalars | None = None,
     weightless: Sequence[int] = (),
+    **given: Unpack[Loads],
 ) -> Slopes:
     """Compute Eqs (1) and (2) in the state (q, v); `tau`: joint forces to be added to f.
 
     `weightless`: indices of bodies on the world that gravity leaves alone, with all that they carry.
     """
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    time = given.get("time")
+    f_x = body_forces(tree, q, **given)
 
     def outward(body: Body, parent: tuple[Motion, Vec3]) -> tuple[tuple[Motion, Vec3], _Moving]:
         joint = body.jcalc(q, v, time)
@@ -212,7 +225,7 @@ def slopes(
     return Slopes(p, f)
 
 
-def centroidal_forces(tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+def centroidal_forces(tree: Tree, q: Scalars, tau: Scalars) -> list[Scalar]:
     """Return the forces or momenta along w that have the same power as those along v."""
     found = list(tau)
     for body in independent(tree):
@@ -222,7 +235,7 @@ def centroidal_forces(tree: Tree, q: Sequence[Scalar], tau: Sequence[Scalar]) ->
     return found
 
 
-def joint_forces(tree: Tree, q: Sequence[Scalar], carried: Sequence[Scalar]) -> list[Scalar]:
+def joint_forces(tree: Tree, q: Scalars, carried: Scalars) -> list[Scalar]:
     """Return the forces or momenta along v that have the same power as those along w."""
     found = list(carried)
     for body in independent(tree):
@@ -241,13 +254,7 @@ class _Moving(NamedTuple):
 
 
 def _joint_slopes(
-    body: Body,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    S: tuple[Motion, ...],
-    F: Force,
-    W: Force,
-    time: Scalar | None,
+    body: Body, q: Scalars, v: Scalars, S: tuple[Motion, ...], F: Force, W: Force, time: Time
 ) -> Slopes:
     """Compute (1) and (2) of one joint: F is the momentum it carries, W the factor of zeta in (2)."""
     own_q, own_v = body.own_q(q), body.own_v(v)
@@ -365,10 +372,11 @@ def _least_action_step(
     coordinates, rotations = conditions.coordinates, rotation_places(tree)
     centroidal = coordinates.to_centroidal(start)
     half = 0.5 * dt
-    M = mass_matrix(tree, start.q, time=conditions.time)
-    p_0 = slopes(tree, start.q, start.v, time=conditions.time).p
+    time = conditions.loads.get("time")
+    M = mass_matrix(tree, start.q, time=time)
+    p_0 = slopes(tree, start.q, start.v, time=time).p
 
-    def state_after(w: Sequence[Scalar], h: Scalar) -> State:
+    def state_after(w: Scalars, h: Scalar) -> State:
         """Return (q, v) after h seconds at the velocity w."""
         ends = [
             integrate_centroidal(b, y, [h * x for x in u])
@@ -376,17 +384,15 @@ def _least_action_step(
         ]
         return coordinates.from_centroidal(State([x for y in ends for x in y], list(w)), h)
 
-    def middle(w: Sequence[Scalar]) -> tuple[Slopes, State]:
+    def middle(w: Scalars) -> tuple[Slopes, State]:
         there = state_after(w, half)
         found = slopes(
             tree,
             there.q,
             there.v,
             tau=conditions.joint_forces(there.q, there.v),
-            external_forces=conditions.external_forces,
-            external_frame=conditions.external_frame,
-            time=conditions.at(half),
             weightless=weightless,
+            **conditions.loads_at(half),
         )
         return found, there
 
@@ -433,9 +439,7 @@ def _require_open(tree: Tree) -> None:
         )
 
 
-def _matrix(
-    conditions: StepConditions, M: list[list[Scalar]], v: Sequence[Scalar], dt: Scalar
-) -> list[list[Scalar]]:
+def _matrix(conditions: StepConditions, M: list[list[Scalar]], v: Scalars, dt: Scalar) -> list[list[Scalar]]:
     """Return M + h/2 D + h^2/4 K, with D at the velocity v."""
     A = [list(row) for row in M]
     if not conditions.passive:
@@ -453,9 +457,7 @@ def _matrix(
     return A
 
 
-def _first_momenta(
-    middle: Slopes, w: Sequence[Scalar], half: Scalar, rotations: Sequence[int]
-) -> list[Scalar]:
+def _first_momenta(middle: Slopes, w: Scalars, half: Scalar, rotations: Sequence[int]) -> list[Scalar]:
     """Return p_0 of Eqs (2), (3)."""
     p = [a - half * f for a, f in zip(middle.p, middle.f, strict=True)]
     for place in rotations:
@@ -468,9 +470,7 @@ def _first_momenta(
     return p
 
 
-def _last_momenta(
-    p_0: Sequence[Scalar], f: Sequence[Scalar], w: Sequence[Scalar], dt: Scalar, rotations: Sequence[int]
-) -> list[Scalar]:
+def _last_momenta(p_0: Scalars, f: Scalars, w: Scalars, dt: Scalar, rotations: Sequence[int]) -> list[Scalar]:
     """Return p_1 of Eqs (2), (3)."""
     p = [a + dt * b for a, b in zip(p_0, f, strict=True)]
     for place in rotations:
@@ -480,9 +480,7 @@ def _last_momenta(
     return p
 
 
-def _velocities(
-    conditions: StepConditions, q: Sequence[Scalar], p: Sequence[Scalar], dt: Scalar
-) -> list[Scalar]:
+def _velocities(conditions: StepConditions, q: Scalars, p: Scalars, dt: Scalar) -> list[Scalar]:
     """Return v with the momenta p along w, at the end of the step."""
     tree, time = conditions.tree, conditions.at(dt)
     lam = variable_parents(tree)

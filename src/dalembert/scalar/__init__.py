@@ -12,13 +12,15 @@ from collections.abc import Sequence
 
 from dalembert.scalar.for_each import loop
 from dalembert.scalar.kinds import FLOAT as _FLOAT
-from dalembert.scalar.kinds import Scalar, ScalarFunctions, Table, as_table, register
+from dalembert.scalar.kinds import Scalar, ScalarFunctions, Scalars, Table, Time, as_table, register
 from dalembert.scalar.kinds import find as _find
 from dalembert.scalar.kinds import functions_of as _functions
 
 __all__ = [
     "Scalar",
     "ScalarFunctions",
+    "Scalars",
+    "Time",
     "absolute",
     "acos",
     "asin",

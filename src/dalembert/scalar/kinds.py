@@ -48,6 +48,12 @@ def places(table: Table, index: Any) -> Any:
 Scalar: TypeAlias = Any
 """A float, NumPy array, traced expression or SymPy expression."""
 
+Scalars: TypeAlias = Sequence[Scalar]
+"""Numbers in a row, such as q `(nq,)`, v, a and tau `(nv,)`."""
+
+Time: TypeAlias = Scalar | None
+"""The time [s] that models may depend on, or None."""
+
 
 class ScalarFunctions(Protocol):
     """The functions that each kind of scalar provides; `dalembert.scalar` documents them."""

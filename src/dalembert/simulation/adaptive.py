@@ -209,7 +209,7 @@ def _compile_system(
         coordinates = CentroidalCoordinates(tree, now(time))
         whole = coordinates.from_centroidal(State(list(y), list(w)), 0.0)
         forces = tau if policy is None else policy(model, time, whole.q, whole.v)
-        conditions = StepConditions(tree, forces, passive=True, time=now(time), stabilization=stabilization)
+        conditions = StepConditions(tree, forces, {"time": now(time)}, True, stabilization)
         found = coordinates.rates(whole, conditions.acceleration(whole.q, whole.v, 0.0))
         return found.q, found.v
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import Conditions, ExternalForces, Stabilization
+from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization
 from dalembert.algorithms.constraints import closure_equations, constraint_equations, stabilized
 from dalembert.algorithms.dense import (
     DEPENDENT_ROW_RATIO,
@@ -34,7 +34,7 @@ from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l, solve_
 from dalembert.errors import ModelError, require_choice
 from dalembert.model.tree import Tree
 from dalembert.model.user_functions import LoopClosure
-from dalembert.scalar import Scalar, absolute, is_zero, maximum, select, sqrt
+from dalembert.scalar import Scalar, Scalars, absolute, is_zero, maximum, select, sqrt
 
 # The equations of motion of a constrained system, and the preconditions of every solution method.
 #
@@ -59,7 +59,7 @@ class ConstrainedSystem(NamedTuple):
     size: int
     parents: list[int]
 
-    def spread(self, multipliers: Sequence[Scalar]) -> list[Scalar]:
+    def spread(self, multipliers: Scalars) -> list[Scalar]:
         """Return lambda (nc) from the multipliers of the kept rows, with zeros for the others."""
         result: list[Scalar] = [0.0] * self.size
         for row, value in zip(self.rows, multipliers, strict=True):
@@ -69,17 +69,16 @@ class ConstrainedSystem(NamedTuple):
 
 def constrained_system(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
     stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> ConstrainedSystem:
     """Return M, tau', K and k of a system in motion. `stabilization`: T_stab [s] of Eq. 8.22, or None."""
-    C = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
+    time = given.get("time")
+    C = bias_forces(tree, q, v, **given)
     equations = constraint_equations(tree, q, v, time=time)
     k = equations.k if stabilization is None else stabilized(equations, stabilization)
     rows = tuple(i for i, row in enumerate(equations.K) if not all(is_zero(x) for x in row))
@@ -126,14 +125,10 @@ class MultiplierEquation(NamedTuple):
 
 
 def accelerations_by_range_space(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 2 of section 8.5."""
-    system = constrained_system(tree, q, v, tau, **options)
+    system = constrained_system(tree, q, v, tau, **given)
     return constrained_motion(system).a
 
 
@@ -188,10 +183,7 @@ class ExplicitSolution(NamedTuple):
 
 
 def explicit_solution(
-    K: Sequence[Sequence[Scalar]],
-    k: Sequence[Scalar],
-    *,
-    independent: Sequence[int] | None = None,
+    K: Sequence[Scalars], k: Scalars, *, independent: Sequence[int] | None = None
 ) -> ExplicitSolution:
     """Solve K x = k as x = G y + g with K G = 0 and K g = k (Featherstone 2008 section 8.8, Eq. 8.51).
 
@@ -221,7 +213,7 @@ def explicit_solution(
     return found
 
 
-def _blocks(K: Sequence[Sequence[Scalar]]) -> list[tuple[list[int], list[int]]]:
+def _blocks(K: Sequence[Scalars]) -> list[tuple[list[int], list[int]]]:
     """Return (rows, columns) of each block of K that shares neither with the others, a loop cluster."""
     blocks: list[tuple[list[int], set[int]]] = []
     for i, row in enumerate(K):
@@ -260,7 +252,7 @@ def _block_solution(
     return _explicit_solution(rows, pivots, n)
 
 
-def row_scales(K: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], Scalar]:
+def row_scales(K: Sequence[Scalars]) -> tuple[list[Scalar], Scalar]:
     """Return factors that make the largest entry of each row one, and whether the arithmetic is double.
 
     The factor is zero for rows of rounding errors (below 1e-12 of the largest row, in single precision 3e-6).
@@ -285,11 +277,7 @@ def row_scales(K: Sequence[Sequence[Scalar]]) -> tuple[list[Scalar], Scalar]:
 
 
 def _largest(
-    rows: Matrix,
-    free_row: Sequence[Scalar],
-    free_column: Sequence[Scalar],
-    columns: Sequence[int],
-    least: Scalar,
+    rows: Matrix, free_row: Scalars, free_column: Scalars, columns: Sequence[int], least: Scalar
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return row and column of the largest entry, each as zeros with a single one; zeros if all are small."""
     best: Scalar = least
@@ -313,11 +301,7 @@ def _largest(
 
 
 def _eliminate_pivot(
-    row: Sequence[Scalar],
-    is_pivot_row: Scalar,
-    pivot_row: Sequence[Scalar],
-    at_column: Sequence[Scalar],
-    columns: Sequence[int],
+    row: Scalars, is_pivot_row: Scalar, pivot_row: Scalars, at_column: Scalars, columns: Sequence[int]
 ) -> list[Scalar]:
     """Subtract the multiple of the pivot row from a row; the pivot row itself is scaled to a pivot of one."""
     own = dot([at_column[j] for j in columns], [row[j] for j in columns])
@@ -348,7 +332,7 @@ def _explicit_solution(
     return ExplicitSolution(G, g, independent)
 
 
-def _sum(values: Sequence[Scalar]) -> Scalar:
+def _sum(values: Scalars) -> Scalar:
     total: Scalar = 0.0
     for value in values:
         total = total + value
@@ -369,14 +353,10 @@ def _sum(values: Sequence[Scalar]) -> Scalar:
 
 
 def accelerations_by_elimination(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 1 of section 8.5."""
-    system = constrained_system(tree, q, v, tau, **options)
+    system = constrained_system(tree, q, v, tau, **given)
     return constrained_motion_directly(system).a
 
 
@@ -426,19 +406,19 @@ def _scale_of(inertia: Scalar) -> Scalar:
 
 def accelerations_by_null_space(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     independent: Sequence[str] | None = None,
-    **options: Unpack[Conditions],
+    **given: Unpack[Conditions],
 ) -> list[Scalar]:
     """Return a `(nv,)` of M a + C = tau + K^T lambda, K a = k; method 3 of section 8.5.
 
     `independent`: names of the joints whose accelerations are y'', as many freedoms as the system has;
     without, all motions that the constraints allow.
     """
-    system = constrained_system(tree, q, v, tau, **options)
+    system = constrained_system(tree, q, v, tau, **given)
     if independent is not None:
         chosen = velocity_indices(tree, independent)
         return constrained_motion_from(system, explicit_solution(system.K, system.k, independent=chosen))
@@ -471,7 +451,7 @@ class AllowedMotions(NamedTuple):
     g: list[Scalar]
 
 
-def allowed_motions(K: Rows, k: Sequence[Scalar], n: int) -> AllowedMotions:
+def allowed_motions(K: Rows, k: Scalars, n: int) -> AllowedMotions:
     """Return G = 1 - K^+ K and g = K^+ k, of a K (m, n) of any rank.
 
     By Gram and Schmidt: each row less its parts along the rows before it. A row that depends on those, in the
@@ -503,7 +483,7 @@ def allowed_motions(K: Rows, k: Sequence[Scalar], n: int) -> AllowedMotions:
     return AllowedMotions(G, g)
 
 
-def _solve_projected(system: ConstrainedSystem, G: Matrix, g: Sequence[Scalar], idle: Matrix) -> list[Scalar]:
+def _solve_projected(system: ConstrainedSystem, G: Matrix, g: Scalars, idle: Matrix) -> list[Scalar]:
     """Solve (G^T M G + idle) y = G^T (tau' - M g) for y."""
     columns = transpose(G)
     MG = [times(system.M, column) for column in columns]
@@ -524,22 +504,19 @@ def _solve_projected(system: ConstrainedSystem, G: Matrix, g: Sequence[Scalar], 
 
 def accelerations_by_closure(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> list[Scalar]:
     """Return a `(nv,)` = G y'' + g. Only the independent variables of q and v are read;
     `stabilization` has no effect."""
+    time = given.get("time")
     y, ydot = independent_variables(closure_of(tree), q, v)
     full_q, full_v, G, g = closure_equations(tree, y, ydot, time=time)
-    C = bias_forces(
-        tree, full_q, full_v, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+    C = bias_forces(tree, full_q, full_v, **given)
     M = mass_matrix(tree, full_q, time=time)
     force = [t - c - dot(row, g) for t, c, row in zip(tau, C, M, strict=True)]
     columns = transpose(G)
@@ -558,9 +535,7 @@ def closure_of(tree: Tree) -> LoopClosure:
     return tree.closure
 
 
-def independent_variables(
-    closure: LoopClosure, q: Sequence[Scalar], v: Sequence[Scalar]
-) -> tuple[list[Scalar], list[Scalar]]:
+def independent_variables(closure: LoopClosure, q: Scalars, v: Scalars) -> tuple[list[Scalar], list[Scalar]]:
     """Return (y, y') from q and v."""
     return [q[i] for i in closure.positions], [v[i] for i in closure.velocities]
 
@@ -587,12 +562,12 @@ METHODS_THAT_NEED_MASS = ("range_space", "sparse", "maximal")
 
 def constrained_forward_dynamics(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     method: str | None = None,
-    **options: Unpack[Conditions],
+    **given: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external + K^T lambda, K a = k for a `(nv,)`.
 
@@ -604,7 +579,7 @@ def constrained_forward_dynamics(
     require_choice("method of forward_dynamics for a model with constraints", chosen, METHODS)
     if chosen in METHODS_THAT_NEED_MASS:
         require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
-    return METHODS[chosen](tree, q, v, tau, **options)
+    return METHODS[chosen](tree, q, v, tau, **given)
 
 
 def _default(tree: Tree) -> str:

@@ -15,10 +15,10 @@ chosen. (2) has no solution if the actuators cannot produce the motion; what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import Conditions, ExternalForces
+from dalembert.algorithms.applied_forces import Conditions, Loads
 from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
@@ -42,7 +42,7 @@ from dalembert.algorithms.loops.constrained_dynamics import (
 from dalembert.algorithms.open_tree import is_constrained, velocity_places
 from dalembert.errors import ModelError
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, absolute, is_zero, maximum
+from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, maximum
 from dalembert.spatial import Force
 
 # The forces that constraints exert: lambda, and the spatial forces across loop joints.
@@ -57,11 +57,7 @@ from dalembert.spatial import Force
 
 
 def constraint_forces(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Return lambda `(nc,)` of the constraint forces K^T lambda, row by row of K,
     in the motion that tau produces.
@@ -70,19 +66,13 @@ def constraint_forces(
     columns of T. The shortest one where constraints are redundant: the forces across a planar loop vanish.
     """
     _require_constraints(tree, "constraint_forces")
-    system = constrained_system(tree, q, v, tau, **options)
-    a = constrained_forward_dynamics(tree, q, v, tau, **options)
+    system = constrained_system(tree, q, v, tau, **given)
+    a = constrained_forward_dynamics(tree, q, v, tau, **given)
     lacking = [dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
     return system.spread(_shortest(system, lacking))
 
 
-def loop_forces(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
-) -> list[Force]:
+def loop_forces(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]) -> list[Force]:
     """Return T lambda of each loop joint: the moment and force on its successor,
     in the successor's loop frame.
 
@@ -91,11 +81,11 @@ def loop_forces(
     """
     if not tree.loop_names:
         raise ModelError("loop_forces: the model has no loop joints")
-    lam = constraint_forces(tree, q, v, tau, **options)
+    lam = constraint_forces(tree, q, v, tau, **given)
     forces = []
     start = 0
     for loop in tree.loops:
-        T = loop_rows(tree, loop, q, v, time=options.get("time")).T
+        T = loop_rows(tree, loop, q, v, time=given.get("time")).T
         total = Force.zero()
         for column, x in zip(T, lam[start : start + len(T)], strict=True):
             total = total + column * x
@@ -111,7 +101,7 @@ def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
     return factor_semidefinite(symmetric_product(scaled, scaled)), scaled
 
 
-def _shortest(system: ConstrainedSystem, f: Sequence[Scalar]) -> list[Scalar]:
+def _shortest(system: ConstrainedSystem, f: Scalars) -> list[Scalar]:
     """Compute the shortest lambda: (2)."""
     K = system.K
     return minimum_norm_solution(factor_semidefinite(symmetric_product(K, K)), times(K, f))
@@ -130,42 +120,24 @@ SMALLEST_ACCELERATION = 1e-6
 
 
 def constrained_inverse_dynamics(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return the shortest tau `(nv,)` that produces a motion which keeps the constraints;
     zero without actuators.
 
     M a + C = tau + external + K^T lambda. Eqs 8.61 to 8.63; `a` must keep the constraints.
     """
-    tau = spanning_tree_forces(
-        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-    )
-    return _actuated_forces(tree, q, v, tau, time).tau
+    tau = spanning_tree_forces(tree, q, v, a, **given)
+    return _actuated_forces(tree, q, v, tau, given.get("time")).tau
 
 
 def inverse_dynamics_by_null_space(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`;
     a check of the other method."""
-    tau = spanning_tree_forces(
-        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-    )
-    equations = constraint_equations(tree, q, v, time=time)
+    tau = spanning_tree_forces(tree, q, v, a, **given)
+    equations = constraint_equations(tree, q, v, time=given.get("time"))
     n = tree.nv
     G = allowed_motions(equations.K, equations.k, n).G
     actuated = actuated_variables(tree)
@@ -186,14 +158,14 @@ INVERSE_METHODS = {"projection": constrained_inverse_dynamics, "null_space": inv
 def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..., list[Scalar]]:
     """Restrict an algorithm of inverse dynamics to trees: systems with constraints raise an error."""
 
-    def forces(tree: Tree, *args: Any, **options: Any) -> list[Scalar]:
+    def forces(tree: Tree, *args: Any, **given: Any) -> list[Scalar]:
         if is_constrained(tree):
             names = ", ".join(f'"{name}"' for name in INVERSE_METHODS)
             raise ModelError(
                 f'inverse_dynamics: method="{method}" is for trees, and this model has constraints; use '
                 f"one of {names}, or model.tree() for the spanning tree alone"
             )
-        return algorithm(tree, *args, **options)
+        return algorithm(tree, *args, **given)
 
     return forces
 
@@ -214,7 +186,7 @@ def actuated_variables(tree: Tree) -> list[int]:
 
 
 def constraint_violation(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Conditions]
 ) -> Scalar:
     """Return how far an `a` is from keeping the constraints:
     |K a - k| / (|K| |a| + |k|), largest elements and rows.
@@ -223,9 +195,9 @@ def constraint_violation(
     """
     if not is_constrained(tree):
         return 0.0
-    equations = constraint_equations(tree, q, v, time=options.get("time"))
-    if options.get("stabilization") is not None:
-        equations = equations._replace(k=stabilized(equations, options["stabilization"]))
+    equations = constraint_equations(tree, q, v, time=given.get("time"))
+    if given.get("stabilization") is not None:
+        equations = equations._replace(k=stabilized(equations, given["stabilization"]))
     worst: Scalar = 0.0
     row_size: Scalar = 0.0
     k_size: Scalar = SMALLEST_ACCELERATION
@@ -238,17 +210,15 @@ def constraint_violation(
     return worst / (row_size * _largest(a, 0.0) + k_size)
 
 
-def unreachable_share(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], **options: Scalar
-) -> Scalar:
+def unreachable_share(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> Scalar:
     """Return the part of the required forces that the actuators cannot apply, relative to tau_ID.
 
     The largest component counts. Zero without constraints, or with an actuator at every joint.
     """
     if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
         return 0.0
-    tau = spanning_tree_forces(tree, q, v, a, **options)
-    left = _actuated_forces(tree, q, v, tau, options.get("time")).left
+    tau = spanning_tree_forces(tree, q, v, a, **given)
+    left = _actuated_forces(tree, q, v, tau, given.get("time")).left
     return _largest(left, 0.0) / _largest(tau, SMALLEST_FORCE)
 
 
@@ -259,14 +229,12 @@ class _Actuated(NamedTuple):
     left: list[Scalar]
 
 
-def _actuated_forces(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], tau_ID: Sequence[Scalar], time: Scalar | None
-) -> _Actuated:
+def _actuated_forces(tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: Time) -> _Actuated:
     n = tree.nv
     K = [row for row in constraint_equations(tree, q, v, time=time).K if not all(is_zero(x) for x in row)]
     factors, K = gram_factor(K)
 
-    def project(x: Sequence[Scalar]) -> list[Scalar]:
+    def project(x: Scalars) -> list[Scalar]:
         """Return P x, (1)."""
         lam = factors.solve([dot(row, x) for row in K])
         result = list(x)
@@ -290,7 +258,7 @@ def _actuated_forces(
     return _Actuated(tau, left)
 
 
-def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:
+def _largest(values: Scalars, least: Scalar) -> Scalar:
     """Return the largest magnitude, or `least` if that is larger."""
     size = least
     for x in values:
@@ -298,7 +266,7 @@ def _largest(values: Sequence[Scalar], least: Scalar) -> Scalar:
     return size
 
 
-def _sum(values: Sequence[Scalar]) -> Scalar:
+def _sum(values: Scalars) -> Scalar:
     total: Scalar = 0.0
     for value in values:
         total = total + value

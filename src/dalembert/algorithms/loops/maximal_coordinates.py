@@ -26,13 +26,7 @@ from typing import NamedTuple, Unpack, final
 
 import numpy as np
 
-from dalembert.algorithms.applied_forces import (
-    Conditions,
-    ExternalForces,
-    Stabilization,
-    body_forces,
-    stabilized_row,
-)
+from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces, stabilized_row
 from dalembert.algorithms.constraints import UserRows, closure_rows, original_model, user_rows
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
@@ -49,7 +43,7 @@ from dalembert.model.body import Body, Loop
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, absolute, is_zero, literal, select
+from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, literal, select
 from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.value import leaves, rebuild
 
@@ -93,7 +87,7 @@ def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree)
 
 
 def loop_constraint(
-    loop: Loop, motions: PerBody[BodyMotion], time: Scalar | None, stabilization: Stabilization
+    loop: Loop, motions: PerBody[BodyMotion], time: Time, stabilization: Stabilization
 ) -> JointConstraint:
     """Return the constraint of a loop joint: T at both ends, and k from the motions of its two bodies
     (Eqs 8.14 to 8.19)."""
@@ -106,7 +100,7 @@ def loop_constraint(
     v_J, a_J = v_s - v_p, a_s - a_p + v_s.cross(v_p)
     joint = loop.joint
 
-    def subspace(x: Sequence[Scalar]) -> tuple[tuple[Force, ...], Motion]:
+    def subspace(x: Scalars) -> tuple[tuple[Force, ...], Motion]:
         placed, now = rebuild(X, x[:12]), x[12] if joint.time_dependent else None
         T = joint.constraint_subspace_at(placed, now)
         if not joint.time_dependent:
@@ -133,10 +127,10 @@ def loop_constraint(
 
 def user_constraints(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     active: Sequence[Sequence[Row]],
-    time: Scalar | None,
+    time: Time,
     stabilization: Stabilization,
 ) -> list[JointConstraint]:
     found: list[tuple[str, UserRows]] = []
@@ -191,7 +185,7 @@ class MaximalSystem:
     constraints: list[JointConstraint]
     active: list[list[Row]]
 
-    def joint_accelerations(self, tree: Tree, d: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+    def joint_accelerations(self, tree: Tree, d: Sequence[Scalars]) -> list[Scalar]:
         """Compute (3) for the independent joints."""
         result: list[Scalar] = [0.0] * tree.nv
         for body in tree.bodies:
@@ -213,17 +207,13 @@ def connectivity(tree: Tree) -> list[list[int]]:
 
 
 def accelerations_by_maximal_coordinates(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Return a `(nv,)` of a system of any connectivity, a tree or not: Eq. 3.74 by dense matrices.
 
     B I^-1 B^T lambda = k - B I^-1 f first, then d = I^-1 (f + B^T lambda).
     """
-    system = maximal_system(tree, q, v, tau, **options)
+    system = maximal_system(tree, q, v, tau, **given)
     n = 6 * len(tree.bodies)
     I: Matrix = [[0.0] * n for _ in range(n)]
     for (i, j), block in system.inertia.items():
@@ -251,19 +241,18 @@ def accelerations_by_maximal_coordinates(
 
 def maximal_system(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Scalar | None = None,
     stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> MaximalSystem:
     """Return I, f and B of a system in motion,
     in a number of operations proportional to its bodies and joints."""
+    time = given.get("time")
     motions = body_motions(tree, q, v, time=time)
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     inertia = {(body.index, body.index): body.inertia.matrix() for body in tree.bodies}
     force = [_free_force(tree, body, motions[body], f_x) for body in tree.bodies]
     constraints: list[JointConstraint] = []
@@ -347,7 +336,7 @@ def _push(force: list[list[Scalar]], row: Row, size: Scalar) -> None:
         force[i] = [x + y * size for x, y in zip(force[i], direction.to_list(), strict=True)]
 
 
-def _times(row: Row, d: Sequence[Sequence[Scalar]]) -> Scalar:
+def _times(row: Row, d: Sequence[Scalars]) -> Scalar:
     total: Scalar = 0.0
     for i, force in row.items():
         total = total + dot(force.to_list(), d[i])
@@ -378,15 +367,11 @@ class EliminationStep(NamedTuple):
 
 
 def accelerations_by_sparse_elimination(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Return a `(nv,)` of a system of any connectivity;
     in O(n) operations for trees, ladders and the like."""
-    system = maximal_system(tree, q, v, tau, **options)
+    system = maximal_system(tree, q, v, tau, **given)
     order = elimination_order(system)
     start = _starts(system)
     bodies = len(system.force)
@@ -505,9 +490,7 @@ def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int,
     return rows, right
 
 
-def _solve(
-    rows: list[dict[int, Scalar]], right: Sequence[Scalar], pivots: Sequence[tuple[int, bool]]
-) -> list[Scalar]:
+def _solve(rows: list[dict[int, Scalar]], right: Scalars, pivots: Sequence[tuple[int, bool]]) -> list[Scalar]:
     """Solve a symmetric system by L D L^T in the given order; a closing pivot that cancels is dropped."""
     sizes: dict[int, Scalar] = {p: 0.0 for p, closing in pivots if closing}
     x = list(right)

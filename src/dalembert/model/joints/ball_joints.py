@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.joint import ConstantSubspaceJoint, Joint, Scalars, Time, origin_offset
+from dalembert.model.joints.joint import ConstantSubspaceJoint, Joint, origin_offset
 from dalembert.model.joints.subspaces import (
     AXES,
     angle_about,
@@ -19,7 +19,7 @@ from dalembert.model.joints.subspaces import (
     unit_axis,
     velocity_product,
 )
-from dalembert.scalar import Scalar, absolute, atan2
+from dalembert.scalar import Scalar, Scalars, Time, absolute, atan2
 from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.exponential import (
     ExponentialCoefficients,

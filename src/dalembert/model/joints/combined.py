@@ -12,10 +12,10 @@ import numpy as np
 
 from dalembert.errors import ModelError, items_of
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.model.joints.joint import Joint, Scalars, Time
+from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import relative_volume
 from dalembert.model.joints.user_defined import relative_velocity
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Motion, Placement, Transform
 
 

@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,12 +34,9 @@ from dalembert.model.joints.subspaces import (
     translations,
     unit_axis,
 )
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import AxialScrew, Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction, quaternion_normalized
-
-Scalars: TypeAlias = Sequence[Scalar]
-Time: TypeAlias = Scalar | None
 
 # Joints as plain data, and their numbers as flat lists.
 

@@ -12,16 +12,14 @@ from typing import final
 
 from dalembert.model.joints.joint import (
     ConstantSubspaceJoint,
-    Scalars,
     SingleAxisJoint,
-    Time,
     axis_error,
     axis_offset,
     displacement,
     rotation_error,
 )
 from dalembert.model.joints.subspaces import angle_about, basis_around, finite_number, forces, moments, screw
-from dalembert.scalar import Scalar, absolute, cos, floor, select, sin
+from dalembert.scalar import Scalar, Scalars, Time, absolute, cos, floor, select, sin
 from dalembert.spatial import Force, Mat3, Motion, Placement, Transform, Vec3
 from dalembert.spatial.exponential import (
     quaternion_difference,

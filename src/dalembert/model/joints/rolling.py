@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.joint import Joint, Scalars, Time
+from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.lower_pairs import turned_angle
 from dalembert.model.joints.subspaces import (
     AXES,
@@ -21,7 +21,7 @@ from dalembert.model.joints.subspaces import (
     unit_axis,
     velocity_product,
 )
-from dalembert.scalar import Scalar, cos, sin
+from dalembert.scalar import Scalar, Scalars, Time, cos, sin
 from dalembert.spatial import Force, Mat3, Motion, Placement, Transform, Vec3
 from dalembert.spatial.exponential import quaternion_difference, quaternion_integrate
 from dalembert.spatial.rotations import (

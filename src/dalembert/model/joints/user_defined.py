@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, final
 
 from dalembert.errors import ModelError
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.model.joints.joint import Joint, Scalars, Time
+from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import combination, relative_volume
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import AxialScrew, Motion, Placement, Transform
 
 PositionFunction: TypeAlias = Callable[..., Any]
