@@ -6,7 +6,7 @@ import numpy as np
 
 from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
 
 COMPARISONS = ("lt", "le", "eq")
 UNARY = ("neg", "sqrt", "sin", "cos", "tan", "asin", "acos", "exp", "log", "abs", "floor")
@@ -33,7 +33,7 @@ def straight(
 ) -> Program:
     """A program of one straight statement."""
     stores = tuple(
-        Store(name, k, value) for name, values in outputs.items() for k, value in enumerate(values)
+        Store.fixed(name, k, value) for name, values in outputs.items() for k, value in enumerate(values)
     )
     return Program(
         tuple(ArraySpec(name, size) for name, size in inputs.items()),
@@ -119,33 +119,29 @@ def chain_loops(count: int, seed: int = 0) -> Program:
             above[0] * angle + above[1] * 0.5,
             above[1] * angle - above[0] * 0.25 + load("mass", None, 3, 1),
         ]
-        outward.append(
-            tuple(IndexedStore(Address("motion", None, 2, 2 + k), value) for k, value in enumerate(own))
-        )
+        outward.append(tuple(Store(Address("motion", None, 2, 2 + k), value) for k, value in enumerate(own)))
     force = [load("force", None, 2, 2 + k) for k in range(2)]
     inward = (
-        IndexedStore(Address("force", "parent", 2, 0), force[0] + load("motion", None, 2, 2), True),
-        IndexedStore(Address("force", "parent", 2, 1), force[1] * 0.5 + q * load("mass", None, 3, 0), True),
-        IndexedStore(Address("force", None, 2, 2), force[1]),
-        IndexedStore(Address("force", None, 2, 3), force[0]),
-        IndexedStore(Address("twice", None, 0, 0), force[0], True),
-        IndexedStore(Address("twice", None, 0, 0), q, True),
+        Store(Address("force", "parent", 2, 0), force[0] + load("motion", None, 2, 2), True),
+        Store(Address("force", "parent", 2, 1), force[1] * 0.5 + q * load("mass", None, 3, 0), True),
+        Store(Address("force", None, 2, 2), force[1]),
+        Store(Address("force", None, 2, 3), force[0]),
+        Store(Address("twice", None, 0, 0), force[0], True),
+        Store(Address("twice", None, 0, 0), q, True),
     )
     last = (
-        IndexedStore(
-            Address("result", "coordinate", 1, 0), load("force", None, 2, 2) + load("twice", None, 0, 0)
-        ),
+        Store(Address("result", "coordinate", 1, 0), load("force", None, 2, 2) + load("twice", None, 0, 0)),
     )
     start = Straight(
         (
-            Store("motion", 0, graph.input("base", 0)),
-            Store("motion", 1, graph.input("base", 1) * graph.input("base", 0)),
+            Store.fixed("motion", 0, graph.input("base", 0)),
+            Store.fixed("motion", 1, graph.input("base", 1) * graph.input("base", 0)),
         )
     )
     end = Straight(
         (
-            Store("total", 0, graph.load(Address.fixed("force", 0))),
-            Store("total", 1, graph.load(Address.fixed("force", 1)) * 0.5),
+            Store.fixed("total", 0, graph.load(Address.fixed("force", 0))),
+            Store.fixed("total", 1, graph.load(Address.fixed("force", 1)) * 0.5),
         )
     )
     return Program(

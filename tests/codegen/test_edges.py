@@ -6,7 +6,7 @@ import pytest
 from dalembert.codegen import compile_program, host_levels
 from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
 
 GRAPH = Graph()
 X = [GRAPH.input("x", k) for k in range(3)]
@@ -14,7 +14,9 @@ IN, OUT = (ArraySpec("x", 3),), (ArraySpec("y", 2),)
 
 
 def _straight(*values) -> Program:
-    return Program(IN, OUT, (), (Straight(tuple(Store("y", k, value) for k, value in enumerate(values))),))
+    return Program(
+        IN, OUT, (), (Straight(tuple(Store.fixed("y", k, value) for k, value in enumerate(values))),)
+    )
 
 
 def _constant(value: float):
@@ -27,7 +29,7 @@ def _many() -> Program:
         (*IN, *(ArraySpec(f"a{k}", 2) for k in names)),
         tuple(ArraySpec(f"b{k}", 1) for k in names),
         (),
-        (Straight(tuple(Store(f"b{k}", 0, GRAPH.input(f"a{k}", 1) * 2.0) for k in names)),),
+        (Straight(tuple(Store.fixed(f"b{k}", 0, GRAPH.input(f"a{k}", 1) * 2.0) for k in names)),),
     )
 
 
@@ -46,7 +48,7 @@ CASES = {
             (ArraySpec("empty", 0), *IN),
             (ArraySpec("nothing", 0), *OUT),
             (),
-            (Straight((Store("y", 1, X[0] - X[2]),)),),
+            (Straight((Store.fixed("y", 1, X[0] - X[2]),)),),
         ),
         lambda empty, x: [np.zeros((len(x), 0)), np.stack([0.0 * x[:, 0], x[:, 0] - x[:, 2]], 1)],
     ),
@@ -56,8 +58,8 @@ CASES = {
             OUT,
             (ArraySpec("s", 1),),
             (
-                Loop(0, False, None, ((IndexedStore(Address("s", None, 1, 0), X[0]),),)),
-                Straight((Store("y", 0, GRAPH.load(Address.fixed("s", 0)) + X[1]),)),
+                Loop(0, False, None, ((Store(Address("s", None, 1, 0), X[0]),),)),
+                Straight((Store.fixed("y", 0, GRAPH.load(Address.fixed("s", 0)) + X[1]),)),
             ),
         ),
         lambda x: [np.stack([x[:, 1], 0.0 * x[:, 0]], 1)],
@@ -70,8 +72,10 @@ CASES = {
             (
                 Straight(
                     (
-                        Store("y", 0, GRAPH.load(Address.fixed("t", 1))),
-                        Store("y", 1, GRAPH.load(Address.fixed("x", 2)) * GRAPH.load(Address.fixed("t", 1))),
+                        Store.fixed("y", 0, GRAPH.load(Address.fixed("t", 1))),
+                        Store.fixed(
+                            "y", 1, GRAPH.load(Address.fixed("x", 2)) * GRAPH.load(Address.fixed("t", 1))
+                        ),
                     )
                 ),
             ),

@@ -13,7 +13,7 @@ from dalembert.codegen.memory import zero_runs
 from dalembert.tracing.evaluation import interpret
 from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
 from dalembert.tracing.trace import ArrayInput, trace
 
 ROWS = 37
@@ -72,12 +72,12 @@ def counting(count, *, inner):
     graph = Graph()
     steps, flag, limit = graph.load(Address.fixed("s", 0)), Address.fixed("s", 1), graph.input("x", 0)
     case = (
-        IndexedStore(Address.fixed("s", 0), steps + 1.0),
-        IndexedStore(flag, scalar.select(limit <= steps + 1.0, 1.0, 0.0)),
+        Store(Address.fixed("s", 0), steps + 1.0),
+        Store(flag, scalar.select(limit <= steps + 1.0, 1.0, 0.0)),
     )
-    start = Straight((Store("s", 1, scalar.select(limit <= 0.0, 1.0, 0.0)),))
+    start = Straight((Store.fixed("s", 1, scalar.select(limit <= 0.0, 1.0, 0.0)),))
     loop = Loop(count, False, None, (case,), None if inner else flag, (flag,) if inner else ())
-    end = Straight((Store("y", 0, steps),))
+    end = Straight((Store.fixed("y", 0, steps),))
     return Program((ArraySpec("x", 1),), (ArraySpec("y", 1),), (ArraySpec("s", 2),), (start, loop, end))
 
 
@@ -98,12 +98,12 @@ def test_what_a_loop_may_leave_unwritten_is_cleared():
     graph = Graph()
     flag, cell, own = (Address.fixed("s", k) for k in range(3))
     case = (
-        IndexedStore(flag, graph.load(own)),
-        IndexedStore(cell, graph.load(cell) + 1.0),
-        IndexedStore(Address.fixed("y", 0), graph.input("x", 0)),
+        Store(flag, graph.load(own)),
+        Store(cell, graph.load(cell) + 1.0),
+        Store(Address.fixed("y", 0), graph.input("x", 0)),
     )
-    first = (IndexedStore(own, graph.input("x", 0)),)
-    start = Straight((Store("s", 0, graph.input("x", 0)), Store("s", 1, graph.constant(0.0))))
+    first = (Store(own, graph.input("x", 0)),)
+    start = Straight((Store.fixed("s", 0, graph.input("x", 0)), Store.fixed("s", 1, graph.constant(0.0))))
     tables = {"turn": np.array([0, 1] * 3)}
     loop = Loop(6, False, "turn", (first, case), flag)
     program = Program(

@@ -9,7 +9,7 @@ from dalembert.codegen.memory import loop_hazards, zero_runs
 from dalembert.tracing.evaluation import interpret
 from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
 
 
 @pytest.mark.parametrize("count", [1, 2, 9, 60])
@@ -40,9 +40,18 @@ def test_straight_code_reads_what_stood_before_it_stored():
         (ArraySpec("y", 4),),
         (ArraySpec("s", 2),),
         (
-            Straight((Store("s", 0, x[0] * 2.0), Store("s", 1, x[1] * 3.0))),
-            Straight((Store("s", 0, b), Store("s", 1, a), Store("y", 0, a + b), Store("y", 1, a))),
-            Straight((Store("y", 2, a - b), Store("y", 3, graph.constant(4.0)), Store("y", 1, a))),
+            Straight((Store.fixed("s", 0, x[0] * 2.0), Store.fixed("s", 1, x[1] * 3.0))),
+            Straight(
+                (
+                    Store.fixed("s", 0, b),
+                    Store.fixed("s", 1, a),
+                    Store.fixed("y", 0, a + b),
+                    Store.fixed("y", 1, a),
+                )
+            ),
+            Straight(
+                (Store.fixed("y", 2, a - b), Store.fixed("y", 3, graph.constant(4.0)), Store.fixed("y", 1, a))
+            ),
         ),
     )
     arrays = {"x": np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])}
@@ -56,7 +65,7 @@ def test_hazards_are_found_exactly():
     graph = Graph()
     own, other = graph.load(Address("s", None, 1, 1)), graph.load(Address("s", "t", 1, 0))
 
-    def hazards(*stores: IndexedStore, table: list[int]):
+    def hazards(*stores: Store, table: list[int]):
         program = Program(
             (),
             (ArraySpec("y", 4),),
@@ -66,10 +75,10 @@ def test_hazards_are_found_exactly():
         )
         return loop_hazards(program, program.statements[0], 0)
 
-    store = IndexedStore(Address("s", None, 1, 1), other + 1.0)
+    store = Store(Address("s", None, 1, 1), other + 1.0)
     assert not hazards(store, table=[0, 1, 2]).eager
     assert hazards(store, table=[0, 2, 0]).eager == {"s"}
-    second = IndexedStore(Address("s", "t", 1, 0), own)
+    second = Store(Address("s", "t", 1, 0), own)
     assert hazards(store, second, table=[0, 2, 0]).deferred == {"s"}
     assert not hazards(store, second, table=[0, 1, 2]).deferred
 

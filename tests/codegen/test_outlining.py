@@ -148,7 +148,7 @@ def test_a_function_that_cannot_be_split_is_refused_before_llvm_sees_it(monkeypa
     inputs = tuple(ArraySpec(f"x{k}", 1) for k in range(100))
     graph = Graph()
     program = Program(
-        inputs, (ArraySpec("y", 1),), statements=(Straight((Store("y", 0, graph.input("x3", 0)),)),)
+        inputs, (ArraySpec("y", 1),), statements=(Straight((Store.fixed("y", 0, graph.input("x3", 0)),)),)
     )
     with pytest.raises(
         ProgramSizeError, match=r"one function of .* lines of LLVM text for 1 lanes; at most 200"

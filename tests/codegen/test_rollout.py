@@ -35,10 +35,10 @@ def _stepping():
     by_place = {store.position: store.value for store in statement.stores if store.array == "first"}
     for k in range(11):
         value = by_place[k] * 0.3 + x[(k + 1) % 11] * graph.input("k", 0)
-        stores.append(Store("first", k, graph.operation("sin", value * 3.0)))
-    stores.append(Store("count", 0, graph.input("n", 0) + 1.0))
-    stores.append(Store("seen", 0, graph.input("n", 0)))
-    stores.append(Store("seen", 2, graph.constant(2.5)))
+        stores.append(Store.fixed("first", k, graph.operation("sin", value * 3.0)))
+    stores.append(Store.fixed("count", 0, graph.input("n", 0) + 1.0))
+    stores.append(Store.fixed("seen", 0, graph.input("n", 0)))
+    stores.append(Store.fixed("seen", 2, graph.constant(2.5)))
     return Program(
         inputs=tuple(_specs({"x": 11, "y": 3, "k": 1, "n": 1})),
         outputs=tuple(_specs({"seen": 4, "first": 11, "second": 1, "count": 1})),

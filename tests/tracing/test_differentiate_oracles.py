@@ -18,7 +18,6 @@ from dalembert.tracing import (
     ArraySpec,
     Expression,
     Graph,
-    IndexedStore,
     Loop,
     Program,
     Store,
@@ -143,7 +142,7 @@ def programs(draw):
         a, b, c, d = itertools.islice(itertools.cycle(cook(draw(recipes(ops, longest=5)), leaves)[::-1]), 4)
         own, other = Address("s", "own", 1, 1), Address("s", "other", 1, 0)
         return tuple(
-            IndexedStore(address, *nodes_of(graph, [scalar.sin(value)]), accumulate=accumulate)
+            Store(address, *nodes_of(graph, [scalar.sin(value)]), accumulate=accumulate)
             for address, value, accumulate in (
                 (own, a, False),
                 (other, b, True),
@@ -153,15 +152,20 @@ def programs(draw):
         )
 
     product = graph.load(Address("history", None, 1, 0)) * leaves[2]
-    gathered = IndexedStore(Address("y", "own", 1, 0), product, accumulate=True)
+    gathered = Store(Address("y", "own", 1, 0), product, accumulate=True)
     after = Loop(count, draw(st.booleans()), None, ((gathered,),))
     start = Straight(
-        (Store("s", 1, graph.input("x", 2) * graph.input("p", 0)), Store("y", 0, graph.input("p", 1)))
+        (
+            Store.fixed("s", 1, graph.input("x", 2) * graph.input("p", 0)),
+            Store.fixed("y", 0, graph.input("p", 1)),
+        )
     )
     loops = [
         Loop(count, draw(st.booleans()), "kind", (case(), case())) for _ in range(draw(st.integers(1, 2)))
     ]
-    end = Straight((Store("y", 2, graph.load(Address.fixed("y", 2)) * graph.load(Address.fixed("s", 2))),))
+    end = Straight(
+        (Store.fixed("y", 2, graph.load(Address.fixed("y", 2)) * graph.load(Address.fixed("s", 2))),)
+    )
     program = Program(
         inputs=(ArraySpec("x", 5), ArraySpec("p", 2)),
         outputs=(ArraySpec("y", 3),),
@@ -210,8 +214,8 @@ def test_gradients_of_programs_leave_out_what_they_do_not_need():
     """A loop that only writes an output is not run again; arrays that last need no tape."""
     graph = Graph()
     x = graph.load(Address("x", None, 1, 0))
-    kept = IndexedStore(Address("h", None, 1, 0), scalar.sin(x))
-    last = IndexedStore(Address("y", None, 0, 0), graph.load(Address("h", None, 1, 0)) * x, accumulate=True)
+    kept = Store(Address("h", None, 1, 0), scalar.sin(x))
+    last = Store(Address("y", None, 0, 0), graph.load(Address("h", None, 1, 0)) * x, accumulate=True)
     program = Program(
         inputs=(ArraySpec("x", 4),),
         outputs=(ArraySpec("y", 1),),
@@ -235,8 +239,8 @@ def test_what_a_later_iteration_reads_depends_too():
     graph = Graph()
     s, x = graph.load(Address.fixed("s", 0)), graph.load(Address("x", None, 1, 0))
     case = (
-        IndexedStore(Address.fixed("y", 0), s * s, accumulate=True),
-        IndexedStore(Address.fixed("s", 0), scalar.sin(x)),
+        Store(Address.fixed("y", 0), s * s, accumulate=True),
+        Store(Address.fixed("s", 0), scalar.sin(x)),
     )
     program = Program(
         inputs=(ArraySpec("x", 3),),
@@ -259,7 +263,7 @@ def test_what_a_later_iteration_reads_depends_too():
 def test_stores_over_one_another_are_refused_in_reverse():
     graph = Graph()
     x = graph.load(Address("x", None, 1, 0))
-    stores = tuple(IndexedStore(Address("y", table, 1, 0), x * k) for k, table in ((2.0, None), (3.0, "own")))
+    stores = tuple(Store(Address("y", table, 1, 0), x * k) for k, table in ((2.0, None), (3.0, "own")))
     program = Program(
         inputs=(ArraySpec("x", 2),),
         outputs=(ArraySpec("y", 2),),
@@ -277,7 +281,7 @@ def test_a_place_may_be_cleared_before_it_is_filled():
     graph = Graph()
     x = graph.load(Address("x", None, 1, 0))
     place = Address("y", None, 1, 0)
-    stores = (IndexedStore(place, graph.constant(0.0)), IndexedStore(place, scalar.sin(x)))
+    stores = (Store(place, graph.constant(0.0)), Store(place, scalar.sin(x)))
     program = Program(
         inputs=(ArraySpec("x", 2),),
         outputs=(ArraySpec("y", 2),),
@@ -305,7 +309,7 @@ def test_dependence_follows_elements_through_states():
     """Two chains through one state array; a condition and a step function carry nothing."""
     graph = Graph()
     x, s = (graph.load(Address(name, "place", 1, 0)) for name in "xs")
-    grown = IndexedStore(Address("s", "place", 1, 0), s + x * x)
+    grown = Store(Address("s", "place", 1, 0), s + x * x)
     program = Program(
         inputs=(ArraySpec("x", 4), ArraySpec("z", 1)),
         outputs=(ArraySpec("y", 3),),
@@ -314,9 +318,9 @@ def test_dependence_follows_elements_through_states():
             Loop(2, False, None, ((grown,),)),
             Straight(
                 (
-                    Store("y", 0, graph.load(Address.fixed("s", 0)) * graph.input("z", 0)),
-                    Store("y", 1, scalar.sin(graph.load(Address.fixed("s", 1)))),
-                    Store("y", 2, scalar.select(graph.input("x", 3) > 0.0, graph.input("x", 2), 1.0)),
+                    Store.fixed("y", 0, graph.load(Address.fixed("s", 0)) * graph.input("z", 0)),
+                    Store.fixed("y", 1, scalar.sin(graph.load(Address.fixed("s", 1)))),
+                    Store.fixed("y", 2, scalar.select(graph.input("x", 3) > 0.0, graph.input("x", 2), 1.0)),
                 )
             ),
         ),

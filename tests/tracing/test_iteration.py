@@ -12,7 +12,6 @@ from dalembert.tracing import (
     ArrayInput,
     ArraySpec,
     Graph,
-    IndexedStore,
     Loop,
     Program,
     Store,
@@ -258,9 +257,9 @@ def flagged(count=5, until=None, skips=(), cell=0.0):
         (ArraySpec("y", 1),),
         (ArraySpec("s", 2),),
         (
-            Straight((Store("s", 1, graph.constant(cell)),)),
-            Loop(count, False, None, ((IndexedStore(Address.fixed("s", 0), load + 1.0),),), until, skips),
-            Straight((Store("y", 0, load),)),
+            Straight((Store.fixed("s", 1, graph.constant(cell)),)),
+            Loop(count, False, None, ((Store(Address.fixed("s", 0), load + 1.0),),), until, skips),
+            Straight((Store.fixed("y", 0, load),)),
         ),
     )
 
@@ -291,7 +290,7 @@ def test_flags_are_validated():
 def test_a_looked_up_table_must_be_there():
     graph = Graph()
     y = scalar.lookup([1.0, 2.0], graph.input("x", 0))
-    parts = ((ArraySpec("x", 1),), (ArraySpec("y", 1),), (), (Straight((Store("y", 0, y),)),))
+    parts = ((ArraySpec("x", 1),), (ArraySpec("y", 1),), (), (Straight((Store.fixed("y", 0, y),)),))
     assert interpret(Program(*parts, tables=graph.tables), {"x": [1.5]})["y"] == [2.0]
     with pytest.raises(KeyError, match='table of floats "lookup 0"'):
         Program(*parts)

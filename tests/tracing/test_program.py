@@ -11,7 +11,6 @@ from dalembert.tracing import (
     Address,
     ArraySpec,
     Graph,
-    IndexedStore,
     Loop,
     Program,
     Store,
@@ -39,7 +38,7 @@ def tree_program():
     length = graph.load(Address("length", None, 1, 0))
     q = graph.load(Address("q", None, 1, 0))
     own = Address("depth", None, 1, 1)
-    outward = Loop(5, False, "kind", ((IndexedStore(own, above + length),), (IndexedStore(own, above + q),)))
+    outward = Loop(5, False, "kind", ((Store(own, above + length),), (Store(own, above + q),)))
     total = graph.load(Address("sum", None, 1, 1)) + graph.load(own)
     inward = Loop(
         5,
@@ -47,13 +46,15 @@ def tree_program():
         None,
         (
             (
-                IndexedStore(Address("sum", "parent", 1, 0), total, accumulate=True),
-                IndexedStore(Address("out", None, 2, 0), total),
-                IndexedStore(Address("out", None, 2, 1), graph.load(own)),
+                Store(Address("sum", "parent", 1, 0), total, accumulate=True),
+                Store(Address("out", None, 2, 0), total),
+                Store(Address("out", None, 2, 1), graph.load(own)),
             ),
         ),
     )
-    last = Straight((Store("root", 0, 2.0 * graph.load(Address.fixed("sum", 0)) + graph.input("q", 0)),))
+    last = Straight(
+        (Store.fixed("root", 0, 2.0 * graph.load(Address.fixed("sum", 0)) + graph.input("q", 0)),)
+    )
     return Program(
         inputs=(ArraySpec("q", 5),),
         outputs=(ArraySpec("out", 10), ArraySpec("root", 1)),
@@ -105,9 +106,9 @@ def test_loops_are_counted_by_their_iterations():
 def test_values_of_an_iteration_are_computed_before_its_stores():
     graph = Graph()
     a, b = (graph.load(Address.fixed("s", k)) for k in range(2))
-    swap = Straight((Store("s", 0, b), Store("s", 1, a + 1.0)))
-    first = Straight((Store("s", 0, graph.input("x", 0)), Store("s", 1, graph.input("x", 1))))
-    out = Straight((Store("y", 0, a), Store("y", 1, b)))
+    swap = Straight((Store.fixed("s", 0, b), Store.fixed("s", 1, a + 1.0)))
+    first = Straight((Store.fixed("s", 0, graph.input("x", 0)), Store.fixed("s", 1, graph.input("x", 1))))
+    out = Straight((Store.fixed("y", 0, a), Store.fixed("y", 1, b)))
     program = Program((ArraySpec("x", 2),), (ArraySpec("y", 2),), (ArraySpec("s", 2),), (first, swap, out))
     assert interpret(program, {"x": [3.0, 5.0]}) == {"y": [5.0, 4.0]}
     scope: dict = {}
@@ -117,7 +118,7 @@ def test_values_of_an_iteration_are_computed_before_its_stores():
 
 def straight(value, **changes):
     fields = {"inputs": (ArraySpec("x", 2),), "outputs": (ArraySpec("y", 1),)}
-    return Program(**{**fields, "statements": (Straight((Store("y", 0, value),)),), **changes})
+    return Program(**{**fields, "statements": (Straight((Store.fixed("y", 0, value),)),), **changes})
 
 
 def test_digest_is_of_the_program_and_not_of_dead_code():
@@ -138,7 +139,7 @@ def test_digest_is_the_same_in_another_process():
         "from dalembert.tracing import *\n"
         "g = Graph()\n"
         "p = Program((ArraySpec('x', 2),), (ArraySpec('y', 1),),"
-        " statements=(Straight((Store('y', 0, g.input('x', 0) * 3.0),)),))\n"
+        " statements=(Straight((Store.fixed('y', 0, g.input('x', 0) * 3.0),)),))\n"
         "print(p.digest())"
     )
     here = straight(Graph().input("x", 0) * 3.0).digest()
@@ -160,7 +161,7 @@ def looping(store, **changes):
 
 GRAPH = Graph()
 X = GRAPH.input("x", 0)
-GOOD = IndexedStore(Address("y", "t", 1, 0), X)
+GOOD = Store(Address("y", "t", 1, 0), X)
 
 FAULTS = {
     "unknown output": (
@@ -187,21 +188,21 @@ FAULTS = {
         "only a loop",
     ),
     "store past the end": (
-        lambda: looping(IndexedStore(Address("y", "t", 1, 1), X)),
+        lambda: looping(Store(Address("y", "t", 1, 1), X)),
         ShapeError,
         "element 3",
     ),
     "store before the start": (
-        lambda: looping(IndexedStore(Address("y", "t", 1, -1), X)),
+        lambda: looping(Store(Address("y", "t", 1, -1), X)),
         ShapeError,
         "element -1",
     ),
     "store to an input": (
-        lambda: looping(IndexedStore(Address("x", None, 0, 0), X)),
+        lambda: looping(Store(Address("x", None, 0, 0), X)),
         UnknownNameError,
         '"x"',
     ),
-    "unknown table": (lambda: looping(IndexedStore(Address("y", "u", 1, 0), X)), UnknownNameError, '"u"'),
+    "unknown table": (lambda: looping(Store(Address("y", "u", 1, 0), X)), UnknownNameError, '"u"'),
     "table of floats": (
         lambda: looping(GOOD, tables={"t": np.array([0.0, 1.0, 2.0])}),
         UnknownNameError,
@@ -210,7 +211,7 @@ FAULTS = {
     "short table": (lambda: looping(GOOD, tables={"t": np.array([0, 1])}), ShapeError, "2 entries for 3"),
     "two axes": (lambda: looping(GOOD, tables={"t": np.zeros((3, 1), dtype=int)}), ShapeError, "one axis"),
     "load past the end": (
-        lambda: looping(IndexedStore(Address("y", "t", 1, 0), GRAPH.load(Address("x", "t", 1, 0)))),
+        lambda: looping(Store(Address("y", "t", 1, 0), GRAPH.load(Address("x", "t", 1, 0)))),
         ShapeError,
         "element 2",
     ),

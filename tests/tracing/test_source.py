@@ -92,7 +92,7 @@ def test_nonfinite_constants_and_fused_operations_are_written():
     program = Program(
         (ArraySpec("x", 1),),
         (ArraySpec("y", 4),),
-        statements=(Straight(tuple(Store("y", k, v) for k, v in enumerate(stores))),),
+        statements=(Straight(tuple(Store.fixed("y", k, v) for k, v in enumerate(stores))),),
     )
     np.testing.assert_array_equal(
         compiled(program)([1.0 + 2.0**-30]), interpret(program, {"x": [1.0 + 2.0**-30]})["y"]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dalembert.codegen.ir import Value, Writer
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, live
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
 
 Positions = npt.NDArray[np.int64]
 
@@ -221,7 +221,7 @@ def _iterations(program: Program, loop: Loop, case: int) -> Positions:
     return chosen
 
 
-def _loads(stores: tuple[IndexedStore, ...]) -> list[Address]:
+def _loads(stores: tuple[Store, ...]) -> list[Address]:
     return [node.data for node in live([store.value for store in stores]) if node.op == "load"]
 
 

@@ -24,7 +24,7 @@ from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.errors import CompileError
 from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.operations import WEIGHTS
-from dalembert.tracing.program import IndexedStore, Loop, Program, Straight
+from dalembert.tracing.program import Loop, Program, Store, Straight
 
 # The arithmetic of a kernel: instructions in their planned order, for any processor.
 #
@@ -450,8 +450,8 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
     bases = _bases(
         context, [instructions.data[node] for node in loads] + [store.address for store in stores], index
     )
-    by_node: dict[int, list[IndexedStore]] = {}
-    late: list[tuple[int, IndexedStore]] = []
+    by_node: dict[int, list[Store]] = {}
+    late: list[tuple[int, Store]] = []
     for node, store in zip(instructions.roots, stores):
         if store.address.array in hazards.deferred or instructions.is_leaf(node):
             late.append((node, store))
@@ -470,7 +470,7 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
         address = instructions.data[node]
         return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
 
-    def put(store: IndexedStore, value: Value) -> None:
+    def put(store: Store, value: Value) -> None:
         place, base = context.places[store.address.array], bases[_key(store.address)]
         if store.accumulate:
             value = writer.add(place.load_at(writer, base, store.address.offset), value)

@@ -42,7 +42,7 @@ from dalembert.tracing.derivative_calls import (
 from dalembert.tracing.evaluation import copy_trace, digest_of, replay
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph, check_size
-from dalembert.tracing.program import ArraySpec, Program, Statement, Store, Straight
+from dalembert.tracing.program import ArraySpec, Program, Statement, Store
 from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, assemble, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower", "trace_recipe"]
@@ -168,15 +168,11 @@ class Lowered:
         """The elements of each result that are not zero by structure."""
         found = [np.zeros(item.size, bool) for item in self.results]
         place = {spec.name: mask for spec, mask in zip(self.program.outputs, found, strict=True)}
-        for statement in self.program.statements:
-            if isinstance(statement, Straight):
-                for element in statement.stores:
-                    if element.array in place and not scalar.is_zero(element.value):
-                        place[element.array][element.position] = True
-                continue
-            for store, positions in statement.written_positions(self.program.tables):
-                if store.address.array in place and not scalar.is_zero(store.value):
-                    place[store.address.array][positions] = True
+        tables = self.program.tables
+        for case, own in (run for loop in self.program.loops for run in loop.runs(tables)):
+            for store in case:
+                if store.array in place and not scalar.is_zero(store.value):
+                    place[store.array][store.address.positions(tables, own)] = True
         return tuple(mask.reshape(item.shape) for item, mask in zip(self.results, found, strict=True))
 
 
@@ -239,7 +235,7 @@ def _assemble_program(traced: Trace, recipe: Recipe, check: Expression | None) -
     """Assemble a program whose results have names of their own, since a function may return its argument."""
     outputs = traced.outputs
     stores = [
-        Store(f"result {output.name}", position, value)
+        Store.fixed(f"result {output.name}", position, value)
         for output in outputs
         for position, value in enumerate(output.values)
     ]

@@ -23,7 +23,7 @@ from dalembert.scalar import Scalar, literal
 from dalembert.spatial.value import leaves, rebuild
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Statement, Store, Straight
+from dalembert.tracing.program import ArraySpec, Case, Loop, Statement, Store, Straight
 
 # Arrays of a tree too large to unroll, as the current body reads them: its own elements, by tables.
 
@@ -265,11 +265,13 @@ class TableTree(Tree):
             )
 
         kept, sent, owns = self._settle(step, leaves(base), receive)
-        start = [Store(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None]
+        start = [
+            Store.fixed(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None
+        ]
         self.statements.append(Straight(tuple(start)))
         passed = [
             tuple(
-                IndexedStore(Address(carry, own_row, width, j), self._node(leaf))
+                Store(Address(carry, own_row, width, j), self._node(leaf))
                 for j, leaf in enumerate(values)
                 if kept[j] is None
             )
@@ -290,12 +292,12 @@ class TableTree(Tree):
         kept, sent, owns = self._settle(step, leaves(zero), receive)
         entries = [j for j, leaf in enumerate(kept) if leaf is None]
         # A body has read its sum: the slot is cleared for its next user, which may be the parent at once.
-        cleared = tuple(IndexedStore(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
+        cleared = tuple(Store(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
         passed = [
             (
                 *cleared,
                 *(
-                    IndexedStore(Address(sums, parent_row, width, j), self._node(values[j]), accumulate=True)
+                    Store(Address(sums, parent_row, width, j), self._node(values[j]), accumulate=True)
                     for j in entries
                 ),
             )
@@ -322,25 +324,25 @@ class TableTree(Tree):
             ()
             if body.dependence is not None
             else tuple(
-                IndexedStore(Address(array, OFFSETS[order], 1, j), self._node(leaf))
+                Store(Address(array, OFFSETS[order], 1, j), self._node(leaf))
                 for j, leaf in enumerate(step(body))
             )
             for body in self._handles
         )
         return Loop(len(self._tree.bodies), False, KINDS if len(cases) > 1 else None, cases)
 
-    def _joint_force_stores(self, array: str, body: Body, values: list[Any]) -> tuple[IndexedStore, ...]:
+    def _joint_force_stores(self, array: str, body: Body, values: list[Any]) -> Case:
         """Return the stores of a joint's forces at its own places; a joint that follows others stores G^T tau
         at theirs.
         """
         if body.dependence is None:
             coupled = any(other.dependence is not None for other in self._handles)
             return tuple(
-                IndexedStore(Address(array, OFFSETS["v"], 1, j), self._node(leaf), accumulate=coupled)
+                Store(Address(array, OFFSETS["v"], 1, j), self._node(leaf), accumulate=coupled)
                 for j, leaf in enumerate(values)
             )
         return tuple(
-            IndexedStore(Address(array, place.table, 1, 0), self._node(ratio * values[0]), accumulate=True)  # type: ignore[attr-defined]
+            Store(Address(array, place.table, 1, 0), self._node(ratio * values[0]), accumulate=True)  # type: ignore[attr-defined]
             for _, place, ratio in body.dependence.terms
         )
 
@@ -364,8 +366,7 @@ class TableTree(Tree):
             kept = [
                 (kind, store)
                 for kind, store in stored
-                if store.address.array not in own_states
-                or (store.address.array, kind, store.address.offset) in read
+                if store.array not in own_states or (store.array, kind, store.address.offset) in read
             ]
             if len(kept) == len(stored):
                 return frozenset(read)
@@ -392,9 +393,7 @@ class TableTree(Tree):
                 return kept, sent, [own for _, own in results]
             kept = settled
 
-    def _loop(
-        self, passed: list[tuple[IndexedStore, ...]], owns: list[Any], *, reverse: bool
-    ) -> PerBody[Any]:
+    def _loop(self, passed: list[Case], owns: list[Any], *, reverse: bool) -> PerBody[Any]:
         """Append the loop that passes carries on and keeps what later passes read of the owns."""
         name = f"{OWN} {len(self.states)}"
         places = [self._places(name, kind, own) for kind, own in enumerate(owns)]
@@ -406,7 +405,7 @@ class TableTree(Tree):
         for own, place, carries in zip(owns, places, passed, strict=True):
             later = leaves(own)
             keep = tuple(
-                IndexedStore(Address(name, None, width, at), self._node(later[k])) for k, at in place.items()
+                Store(Address(name, None, width, at), self._node(later[k])) for k, at in place.items()
             )
             cases.append((*carries, *keep))
             for k, at in place.items():
@@ -422,7 +421,7 @@ class TableTree(Tree):
             return {k: k for k in kept}
         return {k: at for at, k in enumerate(k for k in kept if (state, kind, k) in self._needed)}
 
-    def _append(self, cases: tuple[tuple[IndexedStore, ...], ...], *, reverse: bool) -> None:
+    def _append(self, cases: tuple[Case, ...], *, reverse: bool) -> None:
         if any(cases):
             kinds = KINDS if len(cases) > 1 else None
             self.statements.append(Loop(len(self._tree.bodies), reverse, kinds, cases))

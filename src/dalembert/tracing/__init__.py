@@ -7,7 +7,6 @@ from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
 from dalembert.tracing.program import (
     ArraySpec,
-    IndexedStore,
     Loop,
     OperationCount,
     Program,
@@ -30,7 +29,6 @@ __all__ = [
     "BOOLEAN_OPS",
     "Expression",
     "Graph",
-    "IndexedStore",
     "LEAF_OPS",
     "Loop",
     "NO_RULES",

@@ -307,7 +307,7 @@ class StraightCharts:
         )
 
     def _store_values(self, target: str, values: Sequence[Scalar]) -> Straight:
-        return Straight(tuple(Store(target, k, self.graph.coerce(x)) for k, x in enumerate(values)))
+        return Straight(tuple(Store.fixed(target, k, self.graph.coerce(x)) for k, x in enumerate(values)))
 
 
 @final
@@ -359,7 +359,7 @@ class _Function:
             one = f"weight {number}"
             weights = {self.program.outputs[0].name: one}
             states.append(ArraySpec(one, 1))
-            before.append(Straight((Store(one, 0, self.charts.graph.constant(1.0)),)))
+            before.append(Straight((Store.fixed(one, 0, self.charts.graph.constant(1.0)),)))
         frame = Frame(
             inputs=tuple(ArraySpec(item.name, item.size) for item in derivative.cotangents),
             states=tuple(states),

@@ -19,20 +19,15 @@ from dalembert.tracing.expression import Address, Expression, IndexTable, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.iteration import RecordedLoop
 from dalembert.tracing.operations import OPERATIONS
-from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program
 from dalembert.tracing.trace import Trace
 
 
 def interpret(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
     """Run the program on one sample: the outputs by name, each a list of scalars. `check` is ignored."""
     arrays = _arrays(program, inputs)
-    for statement in program.statements:
-        if isinstance(statement, Straight):
-            values = evaluate(statement.values, arrays, tables=program.tables)
-            for store, value in zip(statement.stores, values, strict=True):
-                arrays[store.array][store.position] = value
-        else:
-            _run_loop(statement, arrays, program.tables)
+    for loop in program.loops:
+        _run_loop(loop, arrays, program.tables)
     return {spec.name: arrays[spec.name] for spec in program.outputs}
 
 
@@ -78,7 +73,7 @@ def _run_loop(loop: Loop, arrays: dict[str, list[Scalar]], tables: Mapping[str, 
         case = loop.cases[kind]
         values = evaluate([store.value for store in case], arrays, tables=tables, iteration=iteration)
         for store, value in zip(case, values, strict=True):
-            array = arrays[store.address.array]
+            array = arrays[store.array]
             position = store.address.position(tables, iteration)
             array[position] = array[position] + value if store.accumulate else value
 

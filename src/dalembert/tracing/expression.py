@@ -239,6 +239,10 @@ class Address:
     scale: int
     offset: int
 
+    def __str__(self) -> str:
+        entry = "i" if self.table is None else f"{self.table}[i]"
+        return f"{self.array}[{f'{entry} * {self.scale} + ' if self.scale else ''}{self.offset}]"
+
     @classmethod
     def fixed(cls, array: str, position: int) -> Address:
         """Return the address of the same element in every iteration, the only form that a `Straight` may

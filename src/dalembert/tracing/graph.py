@@ -23,7 +23,7 @@ from dalembert.scalar.kinds import Table
 from dalembert.tracing.expression import Expression, caller
 from dalembert.tracing.iteration import OpenLoop, RecordedLoop
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS, WEIGHTS
-from dalembert.tracing.program import Program, Straight
+from dalembert.tracing.program import Program
 from dalembert.tracing.rules import RULES, RuleSet
 
 # The size of a program and its limits.
@@ -77,11 +77,8 @@ def program_size(program: Program) -> int:
     """Return the operations and stores to compile; those of a loop count once, however often it runs, those
     of `WEIGHTS` several times."""
     total = _operations([program.check]) if program.check is not None else 0
-    for statement in program.statements:
-        if isinstance(statement, Straight):
-            total += len(statement.stores) + _operations(list(statement.values))
-            continue
-        for case in statement.cases:
+    for loop in program.loops:
+        for case in loop.cases:
             total += len(case) + _operations([store.value for store in case])
     return total
 

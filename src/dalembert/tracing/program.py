@@ -22,7 +22,7 @@ from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, Expression, IndexTable, live
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS
 
-FORMAT: Final = "dalembert program 1"
+FORMAT: Final = "dalembert program 2"
 """Prefix of the canonical encoding; changes with it, so that old digests never match."""
 
 
@@ -44,21 +44,29 @@ class ArraySpec:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """A store of `value` to element `position` of an output or state."""
-
-    array: str
-    position: int
-    value: Expression
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class IndexedStore:
-    """A store of `value` to the element at `address`, or its addition there (`accumulate`)."""
+    """A store of `value` to the element of an output or state at `address`, or its addition there
+    (`accumulate`)."""
 
     address: Address
     value: Expression
     accumulate: bool = False
+
+    @classmethod
+    def fixed(cls, array: str, position: int, value: Expression) -> Store:
+        """Return a store to one element, the only form that a `Straight` may have."""
+        return cls(Address.fixed(array, position), value)
+
+    @property
+    def array(self) -> str:
+        return self.address.array
+
+    @property
+    def position(self) -> int:
+        """The element of a store to one element."""
+        return self.address.offset
+
+
+Case: TypeAlias = tuple[Store, ...]
 
 
 @final
@@ -66,7 +74,7 @@ class IndexedStore:
 class Straight:
     """Straight-line code."""
 
-    stores: tuple[Store, ...]
+    stores: Case
 
     @property
     def values(self) -> tuple[Expression, ...]:
@@ -88,7 +96,7 @@ class Loop:
     count: int
     reverse: bool
     kinds: str | None
-    cases: tuple[tuple[IndexedStore, ...], ...]
+    cases: tuple[Case, ...]
     until: Address | None = None
     skips: tuple[Address | None, ...] = ()
 
@@ -101,23 +109,21 @@ class Loop:
     def iterations(self) -> range:
         return range(self.count - 1, -1, -1) if self.reverse else range(self.count)
 
-    def own_iterations(self, tables: Mapping[str, IndexTable], case: int) -> npt.NDArray[np.int64]:
-        """Return the iterations that run a case."""
-        if self.kinds is None:
-            return np.arange(self.count, dtype=np.int64)
-        return np.flatnonzero(tables[self.kinds][: self.count] == case)
-
-    def written_positions(
-        self, tables: Mapping[str, IndexTable]
-    ) -> Iterator[tuple[IndexedStore, npt.NDArray[np.int64]]]:
-        """Yield every store with the positions that it writes."""
+    def runs(self, tables: Mapping[str, IndexTable]) -> Iterator[tuple[Case, npt.NDArray[np.int64]]]:
+        """Yield every case with the iterations that run it."""
         for number, case in enumerate(self.cases):
-            own = self.own_iterations(tables, number)
-            for store in case:
-                yield store, store.address.positions(tables, own)
+            if self.kinds is None:
+                yield case, np.arange(self.count, dtype=np.int64)
+            else:
+                yield case, np.flatnonzero(tables[self.kinds][: self.count] == number)
 
 
 Statement: TypeAlias = Straight | Loop
+
+
+def as_loop(statement: Statement) -> Loop:
+    """Return a statement as a loop; straight-line code is a loop of one iteration."""
+    return Loop(1, False, None, (statement.stores,)) if isinstance(statement, Straight) else statement
 
 
 @final
@@ -134,182 +140,159 @@ class Program:
     check: Expression | None = None
 
     def __post_init__(self) -> None:
-        _validate(self)
+        names = [spec.name for spec in (*self.inputs, *self.outputs, *self.states)] + list(self.tables)
+        repeated = {name for name, times in Counter(names).items() if times > 1}
+        if repeated:
+            raise ArgumentError(
+                f"arrays and tables need names of their own; given twice: {', '.join(sorted(repeated))}"
+            )
+        for name, table in self.tables.items():
+            if table.ndim != 1 or table.dtype.kind not in "iuf":
+                raise ShapeError(
+                    f"table {name!r} has shape {table.shape} and type {table.dtype}; expected one axis of "
+                    "numbers"
+                )
+        _Validation(self).run()
+
+    @property
+    def loops(self) -> list[Loop]:
+        """The statements as loops, straight-line code as one of one iteration."""
+        return [as_loop(statement) for statement in self.statements]
 
     def digest(self) -> str:
         """Return the SHA-256 of a canonical encoding: equal for equal programs, in every process and
-        machine."""
-        return _digest(self)
+        machine. Nodes are numbered by their place among the live ones, so that dead code is ignored."""
+        digest = hashlib.sha256()
 
+        def put(*items: object) -> None:
+            digest.update(("\x1f".join(map(str, items)) + "\x1e").encode())
 
-def _validate(program: Program) -> None:
-    specs = (*program.inputs, *program.outputs, *program.states)
-    names = [spec.name for spec in specs] + list(program.tables)
-    repeated = {name for name, times in Counter(names).items() if times > 1}
-    if repeated:
-        raise ArgumentError(
-            f"arrays and tables need names of their own; given twice: {', '.join(sorted(repeated))}"
-        )
-    for name, table in program.tables.items():
-        if table.ndim != 1 or table.dtype.kind not in "iuf":
-            raise ShapeError(
-                f"table {name!r} has shape {table.shape} and type {table.dtype}; expected one axis of numbers"
-            )
-    for statement in program.statements:
-        if isinstance(statement, Straight):
-            _validate_straight(program, statement)
-        else:
-            _validate_loop(program, statement)
-    if program.check is not None:
-        if program.check.op not in BOOLEAN_OPS:
-            raise ArgumentError(f"check must be a condition, got the operation {program.check.op!r}")
-        for node in live([program.check]):
-            if node.op == "load":
-                raise ArgumentError(
-                    "check must depend on inputs alone, but it loads " + repr(node.data.array)
-                )
-            _validate_leaf(program, node, None)
+        def put_values(values: Iterable[Expression]) -> None:
+            roots = list(values)
+            number: dict[int, int] = {}
+            for node in live(roots):
+                number[node.index] = len(number)
+                data = struct.pack("<d", node.data).hex() if node.op == "constant" else node.data
+                put(node.op, *[number[item.index] for item in node.args], data)
+            put("roots", *[number[item.index] for item in roots])
 
-
-def _validate_straight(program: Program, statement: Straight) -> None:
-    sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
-    for store in statement.stores:
-        if store.array not in sizes:
-            raise UnknownNameError.of("output or state", store.array, sizes)
-        if not 0 <= store.position < sizes[store.array]:
-            raise ShapeError(
-                f"store to {store.array}[{store.position}], but its size is {sizes[store.array]}"
-            )
-        _validate_value(store.value)
-    for node in live(statement.values):
-        _validate_leaf(program, node, None)
-
-
-def _validate_loop(program: Program, loop: Loop) -> None:
-    if loop.count < 0:
-        raise ArgumentError(f"a loop of {loop.count} iterations")
-    iterations = np.arange(loop.count, dtype=np.int64)
-    if loop.kinds is None:
-        if len(loop.cases) != 1:
-            raise ArgumentError(f"a loop without a table of kinds has one case, got {len(loop.cases)}")
-        chosen = np.zeros(loop.count, dtype=np.int64)
-    else:
-        chosen = _index_table(program, loop.kinds, loop.count)[: loop.count]
-        if loop.count and not (chosen.min() >= 0 and chosen.max() < len(loop.cases)):
-            raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
-    if loop.skips and len(loop.skips) != len(loop.cases):
-        raise ArgumentError(f"a loop of {len(loop.cases)} cases has {len(loop.skips)} skips")
-    if loop.until is not None and (loop.until.table is not None or loop.until.scale):
-        raise ArgumentError(f"a loop ends by {loop.until}; it must be one fixed element")
-    writable = {spec.name for spec in (*program.outputs, *program.states)}
-    for number, case in enumerate(loop.cases):
-        own = iterations[chosen == number]
-        for flag in loop.flags(number):
-            _validate_address(program, flag, own, loop.count)
-        for store in case:
-            if store.address.array not in writable:
-                raise UnknownNameError.of("output or state", store.address.array, writable)
-            _validate_address(program, store.address, own, loop.count)
-            _validate_value(store.value)
-        for node in live([store.value for store in case]):
-            _validate_leaf(program, node, own, loop.count)
-
-
-def _validate_value(value: Expression) -> None:
-    if value.op in BOOLEAN_OPS:
-        raise ArgumentError(
-            f"a condition ({value.op}) cannot be stored; store scalar.select(condition, 1.0, 0.0)"
-        )
-
-
-def _validate_leaf(
-    program: Program, node: Expression, own: npt.NDArray[np.int64] | None, count: int = 0
-) -> None:
-    if node.op == "input":
-        sizes = {spec.name: spec.size for spec in program.inputs}
-        array, position = node.data
-        if array not in sizes:
-            raise UnknownNameError.of("input", array, sizes)
-        if not 0 <= position < sizes[array]:
-            raise ShapeError(f"input {array}[{position}], but its size is {sizes[array]}")
-    elif node.op == "lookup":
-        tables = {name: table for name, table in program.tables.items() if table.dtype.kind == "f"}
-        if node.data not in tables:
-            raise UnknownNameError.of("table of floats", node.data, tables)
-        if not len(tables[node.data]):
-            raise ShapeError(f"table {node.data!r} is looked up but empty")
-    elif node.op == "load":
-        if own is None:
-            if node.data.table is not None or node.data.scale:
-                raise ArgumentError(f"straight-line code loads {node.data}; only a loop can index by a table")
-            own = np.zeros(1, dtype=np.int64)
-        _validate_address(program, node.data, own, count)
-
-
-def _validate_address(program: Program, address: Address, own: npt.NDArray[np.int64], count: int) -> None:
-    sizes = {spec.name: spec.size for spec in (*program.inputs, *program.outputs, *program.states)}
-    sizes.update({name: len(table) for name, table in program.tables.items() if table.dtype.kind == "f"})
-    if address.array not in sizes:
-        raise UnknownNameError.of("array", address.array, sizes)
-    if address.table is not None:
-        _index_table(program, address.table, count)
-    positions = address.positions(program.tables, own)
-    if len(positions) and not (positions.min() >= 0 and positions.max() < sizes[address.array]):
-        worst = positions.min() if positions.min() < 0 else positions.max()
-        raise ShapeError(
-            f"{address} reaches element {worst}, but {address.array!r} has size {sizes[address.array]}"
-        )
-
-
-def _index_table(program: Program, name: str, count: int) -> IndexTable:
-    tables = {key: table for key, table in program.tables.items() if table.dtype.kind in "iu"}
-    if name not in tables:
-        raise UnknownNameError.of("table of integers", name, tables)
-    if len(tables[name]) < count:
-        raise ShapeError(f"table {name!r} has {len(tables[name])} entries for {count} iterations")
-    return tables[name]
-
-
-def _digest(program: Program) -> str:
-    """Hash a program. Nodes are numbered by their place among the live ones, so that dead code is ignored."""
-    digest = hashlib.sha256()
-
-    def put(*items: object) -> None:
-        digest.update(("\x1f".join(map(str, items)) + "\x1e").encode())
-
-    def put_values(values: Iterable[Expression]) -> None:
-        roots = list(values)
-        number: dict[int, int] = {}
-        for node in live(roots):
-            number[node.index] = len(number)
-            data = struct.pack("<d", node.data).hex() if node.op == "constant" else node.data
-            put(node.op, *[number[item.index] for item in node.args], data)
-        put("roots", *[number[item.index] for item in roots])
-
-    put(FORMAT)
-    for group in (program.inputs, program.outputs, program.states):
-        put("arrays", *[f"{spec.name}\x1d{spec.size}" for spec in group])
-    for name in sorted(program.tables):
-        table = np.ascontiguousarray(
-            program.tables[name], "<f8" if program.tables[name].dtype.kind == "f" else "<i8"
-        )
-        put("table", name, table.dtype.str, len(table))
-        digest.update(table.tobytes())
-    for statement in program.statements:
-        if isinstance(statement, Straight):
-            put("straight", *[f"{store.array}\x1d{store.position}" for store in statement.stores])
-            put_values(statement.values)
-        else:
-            put("loop", statement.count, statement.reverse, statement.kinds, len(statement.cases))
-            if statement.until is not None or statement.skips:
-                put("until", statement.until, *statement.skips)
-            for case in statement.cases:
+        put(FORMAT)
+        for group in (self.inputs, self.outputs, self.states):
+            put("arrays", *[f"{spec.name}\x1d{spec.size}" for spec in group])
+        for name, table in sorted(self.tables.items()):
+            numbers = np.ascontiguousarray(table, "<f8" if table.dtype.kind == "f" else "<i8")
+            put("table", name, numbers.dtype.str, len(numbers))
+            digest.update(numbers.tobytes())
+        for statement, loop in zip(self.statements, self.loops, strict=True):
+            put(type(statement).__name__, loop.count, loop.reverse, loop.kinds, len(loop.cases))
+            put("until", loop.until, *loop.skips)
+            for case in loop.cases:
                 put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])
                 put_values(store.value for store in case)
-    if program.check is not None:
-        put("check")
-        put_values([program.check])
-    return digest.hexdigest()
+        if self.check is not None:
+            put("check")
+            put_values([self.check])
+        return digest.hexdigest()
+
+
+@final
+class _Validation:
+    """The arrays and tables that the statements of a program may use."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.tables = program.tables
+        self.inputs = {spec.name: spec.size for spec in program.inputs}
+        self.written = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
+        self.integers = {name: len(t) for name, t in self.tables.items() if t.dtype.kind in "iu"}
+        self.floats = {name: len(t) for name, t in self.tables.items() if t.dtype.kind == "f"}
+        self.sizes = self.inputs | self.written | self.floats
+
+    def run(self) -> None:
+        """Raise an error if a statement is ill-formed, or reaches outside its arrays."""
+        for statement in self.program.statements:
+            if isinstance(statement, Loop):
+                self._loop(statement)
+            for case, own in as_loop(statement).runs(self.tables):
+                for store in case:
+                    if store.array not in self.written:
+                        raise UnknownNameError.of("output or state", store.array, self.written)
+                    self._address(store.address, own, statement)
+                    if store.value.op in BOOLEAN_OPS:
+                        raise ArgumentError(
+                            f"a condition ({store.value.op}) cannot be stored; store "
+                            "scalar.select(condition, 1.0, 0.0)"
+                        )
+                self._leaves([store.value for store in case], own, statement)
+        check = self.program.check
+        if check is not None:
+            if check.op not in BOOLEAN_OPS:
+                raise ArgumentError(f"check must be a condition, got the operation {check.op!r}")
+            self._leaves([check], np.zeros(1, np.int64), None)
+
+    def _loop(self, loop: Loop) -> None:
+        if loop.count < 0:
+            raise ArgumentError(f"a loop of {loop.count} iterations")
+        if loop.kinds is None:
+            if len(loop.cases) != 1:
+                raise ArgumentError(f"a loop without a table of kinds has one case, got {len(loop.cases)}")
+        else:
+            self._index_table(loop.kinds, loop.count)
+            chosen = self.tables[loop.kinds][: loop.count]
+            if loop.count and not (chosen.min() >= 0 and chosen.max() < len(loop.cases)):
+                raise ArgumentError(f"table {loop.kinds!r} names a case outside 0 … {len(loop.cases) - 1}")
+        if loop.skips and len(loop.skips) != len(loop.cases):
+            raise ArgumentError(f"a loop of {len(loop.cases)} cases has {len(loop.skips)} skips")
+        if loop.until is not None and (loop.until.table is not None or loop.until.scale):
+            raise ArgumentError(f"a loop ends by {loop.until}; it must be one fixed element")
+        for number, (_, own) in enumerate(loop.runs(self.tables)):
+            for flag in loop.flags(number):
+                self._address(flag, own, loop)
+
+    def _leaves(
+        self, values: list[Expression], own: npt.NDArray[np.int64], statement: Statement | None
+    ) -> None:
+        """Check all that values read in the iterations `own` of a statement; None for the check."""
+        for node in live(values):
+            if node.op == "input":
+                array, position = node.data
+                if array not in self.inputs:
+                    raise UnknownNameError.of("input", array, self.inputs)
+                if not 0 <= position < self.inputs[array]:
+                    raise ShapeError(f"input {array}[{position}], but its size is {self.inputs[array]}")
+            elif node.op == "lookup":
+                if node.data not in self.floats:
+                    raise UnknownNameError.of("table of floats", node.data, self.floats)
+                if not self.floats[node.data]:
+                    raise ShapeError(f"table {node.data!r} is looked up but empty")
+            elif node.op == "load":
+                if statement is None:
+                    raise ArgumentError(
+                        f"check must depend on inputs alone, but it loads {node.data.array!r}"
+                    )
+                self._address(node.data, own, statement)
+
+    def _address(self, address: Address, own: npt.NDArray[np.int64], statement: Statement) -> None:
+        size = self.sizes.get(address.array)
+        if size is None:
+            raise UnknownNameError.of("array", address.array, self.sizes)
+        if isinstance(statement, Straight) and (address.table is not None or address.scale):
+            raise ArgumentError(f"straight-line code has {address}; only a loop can index by a table")
+        if address.table is not None:
+            self._index_table(address.table, as_loop(statement).count)
+        least = greatest = address.offset
+        if address.scale and len(own):
+            positions = address.positions(self.tables, own)
+            least, greatest = positions.min(), positions.max()
+        if len(own) and not (least >= 0 and greatest < size):
+            worst = least if least < 0 else greatest
+            raise ShapeError(f"{address} reaches element {worst}, but its size is {size}")
+
+    def _index_table(self, name: str, count: int) -> None:
+        if name not in self.integers:
+            raise UnknownNameError.of("table of integers", name, self.integers)
+        if self.integers[name] < count:
+            raise ShapeError(f"table {name!r} has {self.integers[name]} entries for {count} iterations")
 
 
 # The operation counter, in the terms of Featherstone 2008 §10.3.
@@ -363,14 +346,8 @@ def count_program(program: Program) -> OperationCount:
     """Return the operations of one run: those of a loop's case as often as it is chosen; `check` is not
     counted."""
     total = OperationCount()
-    for statement in program.statements:
-        if isinstance(statement, Straight):
-            total += count_operations(statement.values)
-            continue
-        for number, case in enumerate(statement.cases):
-            times = statement.count
-            if statement.kinds is not None:
-                times = int(np.count_nonzero(program.tables[statement.kinds][: statement.count] == number))
+    for loop in program.loops:
+        for case, own in loop.runs(program.tables):
             sums = OperationCount(additions=sum(store.accumulate for store in case))
-            total += times * (count_operations(store.value for store in case) + sums)
+            total += len(own) * (count_operations(store.value for store in case) + sums)
     return total

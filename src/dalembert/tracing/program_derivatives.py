@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from dalembert.tracing.differentiate import jvp, vjp
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import CONSTANT_OPS
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Statement, Straight
+from dalembert.tracing.program import ArraySpec, Case, Loop, Program, Statement, Store, as_loop
 
 # Activity analysis: the elements of a program's arrays that depend on the differentiated arguments.
 
@@ -72,7 +72,7 @@ class Activity:
     def _key(self, address: Address) -> tuple[str, int | None]:
         return address.array, None if address.array in self._whole else address.offset
 
-    def _pass(self, case: tuple[IndexedStore, ...], nodes: Sequence[Expression]) -> None:
+    def _pass(self, case: Case, nodes: Sequence[Expression]) -> None:
         active: set[int] = set()
         for node in nodes:
             if node.op in LEAVES:
@@ -89,14 +89,14 @@ class Activity:
 
 def prune(program: Program) -> Program:
     """Return the program without the stores to states whose elements are never read."""
-    loops = [item for item in program.statements if isinstance(item, Loop)]
+    loops = program.loops
     while True:
         read = _read(program, loops)
         kept = [_prune_loop(program, loop, read) for loop in loops]
         if all(new is old for new, old in zip(kept, loops, strict=True)):
             break
         loops = kept
-    written = {store.address.array for loop in loops for case in loop.cases for store in case}
+    written = {store.array for loop in loops for case in loop.cases for store in case}
     states = tuple(spec for spec in program.states if spec.name in written or read[spec.name].any())
     return replace(program, states=states, statements=tuple(loop for loop in loops if any(loop.cases)))
 
@@ -105,8 +105,7 @@ def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_
     """Return masks of the state elements that some store reads; all elements of outputs count as read."""
     read = {spec.name: np.zeros(spec.size, bool) for spec in program.states}
     for loop in loops:
-        for number, case in enumerate(loop.cases):
-            own = loop.own_iterations(program.tables, number)
+        for number, (case, own) in enumerate(loop.runs(program.tables)):
             for flag in loop.flags(number):
                 read[flag.array][flag.positions(program.tables, own)] = True
             for node in live([store.value for store in case]):
@@ -117,18 +116,12 @@ def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_
 
 
 def _prune_loop(program: Program, loop: Loop, read: dict[str, npt.NDArray[np.bool_]]) -> Loop:
-    def useful(store: IndexedStore, own: npt.NDArray[Any]) -> bool:
-        return bool(read[store.address.array][store.address.positions(program.tables, own)].any())
+    def useful(store: Store, own: npt.NDArray[Any]) -> bool:
+        return bool(read[store.array][store.address.positions(program.tables, own)].any())
 
-    cases = []
-    for number, case in enumerate(loop.cases):
-        own = loop.own_iterations(program.tables, number)
-        cases.append(tuple(store for store in case if useful(store, own)))
-    changed = any(len(new) < len(old) for new, old in zip(cases, loop.cases, strict=True))
-    return replace(loop, cases=tuple(cases)) if changed else loop
-
-
-Case: TypeAlias = tuple[IndexedStore, ...]
+    runs = loop.runs(program.tables)
+    cases = tuple(tuple(store for store in case if useful(store, own)) for case, own in runs)
+    return replace(loop, cases=cases) if list(map(len, cases)) != list(map(len, loop.cases)) else loop
 
 
 @final
@@ -145,7 +138,7 @@ class Frame:
 def program_jvp(program: Program, graph: Graph, changes: Mapping[str, str], frame: Frame) -> Program:
     """Return the program of the tangents of the outputs; `changes` names the tangent array of each
     argument."""
-    loops = [as_loop(item) for item in program.statements]
+    loops = program.loops
     own = unused_prefix(program, "change")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     active = Activity(loops, changes)
@@ -180,7 +173,7 @@ def program_vjp(
     `adjoints` names for each argument the array that gathers its gradient: one of the new `outputs`, or a
     state that the statements after read.
     """
-    loops = [as_loop(item) for item in program.statements]
+    loops = program.loops
     own = unused_prefix(program, "adjoint")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     active = Activity(loops, adjoints)
@@ -202,14 +195,14 @@ def program_vjp(
         width = max(map(len, columns), default=0) + ending
         tapes += [ArraySpec(tape.name, width * loop.count)] if width else []
         kept = tuple(
-            (*case, *(IndexedStore(Address(tape.name, None, width, at), x) for at, x in enumerate(loads)))
+            (*case, *(Store(Address(tape.name, None, width, at), x) for at, x in enumerate(loads)))
             for case, loads in zip(loop.cases, columns, strict=True)
         )
         read = tuple(tape.read(back, loads, width) for back, loads in zip(backs, columns, strict=True))
         back = Loop(loop.count, not loop.reverse, loop.kinds, read)
         if ending:  # iterations that are skipped forward are skipped in reverse
             omitted = Address(tape.name, None, width, width - 1)
-            once, never = (IndexedStore(omitted, graph.constant(x)) for x in (0.0, 1.0))
+            once, never = (Store(omitted, graph.constant(x)) for x in (0.0, 1.0))
             forward.append(Loop(loop.count, False, None, ((never,),)))
             kept = tuple((*case, once) for case in kept)
             back = replace(back, skips=(omitted,) * len(read))
@@ -246,9 +239,7 @@ def _tangent_case(
         )
     changes = jvp([store.value for store in case], nodes, tangents)
     return case + tuple(
-        replace(
-            store, address=replace(store.address, array=shadow[store.address.array]), value=graph.coerce(d)
-        )
+        replace(store, address=replace(store.address, array=shadow[store.array]), value=graph.coerce(d))
         for store, d in zip(case, changes, strict=True)
         if store.address in active and not (store.accumulate and scalar.is_zero(d))
     )
@@ -267,29 +258,27 @@ def _back(program: Program, loop: Loop, number: int, active: Activity, names: Ma
     weights = [graph.load(replace(s.address, array=names[s.address.array])) for s in stores]
     shares = vjp([store.value for store in stores], nodes, weights)
     cleared = [
-        replace(
-            store, address=replace(store.address, array=names[store.address.array]), value=graph.constant(0.0)
-        )
+        replace(store, address=replace(store.address, array=names[store.array]), value=graph.constant(0.0))
         for store in stores
         if not store.accumulate
     ]
     places = [_address(node) for node in nodes]
     given = [
-        IndexedStore(replace(place, array=names[place.array]), graph.coerce(share), accumulate=True)
+        Store(replace(place, array=names[place.array]), graph.coerce(share), accumulate=True)
         for place, share in zip(places, shares, strict=True)
         if not scalar.is_zero(share)
     ]
     return (*cleared, *given)
 
 
-def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[IndexedStore]) -> None:
+def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[Store]) -> None:
     """Raise if a store overwrites an earlier store of the same iteration: all adjoints are read at once."""
-    own = loop.own_iterations(program.tables, number)
+    _, own = list(loop.runs(program.tables))[number]
     for k, later in enumerate(stores):
         if later.accumulate:
             continue
         for earlier in stores[:k]:
-            if earlier.address.array != later.address.array or scalar.is_zero(earlier.value):
+            if earlier.array != later.array or scalar.is_zero(earlier.value):
                 continue
             places = [store.address.positions(program.tables, own) for store in (earlier, later)]
             if np.any(places[0] == places[1]):
@@ -331,7 +320,7 @@ def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
     for number, loop in enumerate(loops):
         for case in loop.cases:
             for store in case:
-                writers[store.address.array].add(number)
+                writers[store.array].add(number)
             for node in live([store.value for store in case]):
                 if node.op == "load" and node.data.array in names:
                     readers[node.data.array].add(number)
@@ -342,15 +331,8 @@ def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
     }
 
 
-def as_loop(statement: Statement) -> Loop:
-    if isinstance(statement, Straight):
-        stores = tuple(IndexedStore(Address.fixed(s.array, s.position), s.value) for s in statement.stores)
-        return Loop(1, False, None, (stores,))
-    return statement
-
-
 def _copy_case(graph: Graph, target: str, source: str) -> Case:
-    return (IndexedStore(Address(target, None, 1, 0), graph.load(Address(source, None, 1, 0))),)
+    return (Store(Address(target, None, 1, 0), graph.load(Address(source, None, 1, 0))),)
 
 
 def _address(node: Expression) -> Address:

@@ -19,8 +19,8 @@ from dalembert.tracing.differentiate import jvp
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import CONSTANT_OPS
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Store, Straight
-from dalembert.tracing.program_derivatives import Activity, address_of, as_loop, prune, unused_prefix
+from dalembert.tracing.program import ArraySpec, Case, Loop, Program, Store
+from dalembert.tracing.program_derivatives import Activity, address_of, prune, unused_prefix
 
 
 def program_jacobian(
@@ -35,14 +35,14 @@ def program_jacobian(
     each argument the arrays of the derivatives by it, one for each output of the program: element
     (k, direction), row-major.
     """
-    loops = [as_loop(item) for item in program.statements]
+    loops = program.loops
     columns = _Columns(program, graph, Activity(loops, directions), sum(map(len, directions.values())))
     start = 0
     seeds, results = [], []
     for name, rates in directions.items():
         size = columns.sizes[name]
         seeds += [
-            Store(columns.shadow(name), (start + c) * size + i, graph.coerce(rate))
+            Store.fixed(columns.shadow(name), (start + c) * size + i, graph.coerce(rate))
             for c, row in enumerate(rates)
             for i, rate in enumerate(row)
             if not scalar.is_zero(rate)
@@ -58,7 +58,7 @@ def program_jacobian(
             program,
             outputs=tuple(target for targets in outputs.values() for target in targets),
             states=(*program.states, *program.outputs, *shadows),
-            statements=(as_loop(Straight(tuple(seeds))), *moved, *results),
+            statements=(Loop(1, False, None, (tuple(seeds),)), *moved, *results),
             tables={**program.tables, **columns.tables},
         )
     )
@@ -87,7 +87,7 @@ class _Columns:
         """Return a loop over directions that copies the tangents of an output into the Jacobian `target`."""
         array, size = self.shadow(spec.name), spec.size
         stores = tuple(
-            IndexedStore(
+            Store(
                 Address(target, None, 1, k * count),
                 self.graph.load(Address(array, None, size, start * size + k)),
             )
@@ -113,7 +113,7 @@ class _Columns:
         skips = tuple(None if flag is None else at.value(flag) for flag in loop.skips)
         return Loop(len(iterations), False, table, (*changes, *own), loop.until, skips * 2)
 
-    def _change(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
+    def _change(self, case: Case, at: _Places) -> Case:
         """Return the stores of the tangents along one direction."""
         known = self._readdress(case, at)
         leaves = [node for node in live([s.value for s in case]) if address_of(node) in self.activity]
@@ -128,13 +128,13 @@ class _Columns:
             if not (store.accumulate and scalar.is_zero(change))
         )
 
-    def _value_case(self, case: tuple[IndexedStore, ...], at: _Places) -> tuple[IndexedStore, ...]:
+    def _value_case(self, case: Case, at: _Places) -> Case:
         known = self._readdress(case, at)
         return tuple(
             replace(store, address=at.value(store.address), value=known[store.value.index]) for store in case
         )
 
-    def _readdress(self, case: tuple[IndexedStore, ...], at: _Places) -> dict[int, Expression]:
+    def _readdress(self, case: Case, at: _Places) -> dict[int, Expression]:
         """Return the nodes of a case with their addresses in the longer loop."""
         known: dict[int, Expression] = {}
         for node in live([store.value for store in case]):
@@ -206,13 +206,8 @@ def dependence(program: Program, arguments: Sequence[str]) -> dict[str, list[int
         size = len(masks[name])
         masks[name] = [1 << k for k in range(start, start + size)]
         start += size
-    for statement in program.statements:
-        if isinstance(statement, Straight):
-            stores = tuple(
-                IndexedStore(Address.fixed(s.array, s.position), s.value) for s in statement.stores
-            )
-            statement = Loop(1, False, None, (stores,))
-        _pass(program, statement, masks)
+    for loop in program.loops:
+        _pass(program, loop, masks)
     return {spec.name: masks[spec.name] for spec in program.outputs}
 
 
@@ -239,12 +234,11 @@ def colour_columns(rows: Sequence[int], columns: int) -> list[list[int]]:
 def _pass(program: Program, loop: Loop, masks: dict[str, list[int]]) -> None:
     """Propagate dependence masks through a loop."""
     cases = []
-    for number, case in enumerate(loop.cases):
-        own = loop.own_iterations(program.tables, number)
+    for case, own in loop.runs(program.tables):
         place = {int(i): k for k, i in enumerate(own)}
         stores = [
             (
-                masks[store.address.array],
+                masks[store.array],
                 store.address.positions(program.tables, own).tolist(),
                 store.accumulate,
                 [

@@ -15,9 +15,7 @@ from typing import Final
 from dalembert.errors import ArgumentError
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.operations import OPERATIONS
-from dalembert.tracing.program import IndexedStore, Loop, Program, Straight
-
-__all__ = ["python_source"]
+from dalembert.tracing.program import Case, Loop, Program, Straight
 
 LONGEST_EXPRESSION: Final = 80
 INDENT: Final = "    "
@@ -46,8 +44,7 @@ def python_source(program: Program, *, name: str = "function") -> str:
     lines += [f"{INDENT}{_identifier(spec.name)} = [0.0] * {spec.size}" for spec in own]
     for statement in program.statements:
         if isinstance(statement, Straight):
-            targets = [f"{_identifier(store.array)}[{store.position}] = " for store in statement.stores]
-            lines += _block(statement.values, targets, INDENT, taken, used)
+            lines += _block(statement.stores, INDENT, taken, used)
         else:
             lines += _loop(statement, taken, used)
     lines.append(f"{INDENT}return {', '.join(_identifier(spec.name) for spec in program.outputs)}")
@@ -65,31 +62,23 @@ def _loop(loop: Loop, taken: set[str], used: set[str]) -> list[str]:
         if loop.kinds is not None:
             lines.append(f"{indent}if {_identifier(loop.kinds)}[i] == {number}:")
             indent += INDENT
-        targets = [_target(store) for store in case]
-        lines += _block([store.value for store in case], targets, indent, taken, used) or [f"{indent}pass"]
+        lines += _block(case, indent, taken, used) or [f"{indent}pass"]
     return lines
 
 
-def _target(store: IndexedStore) -> str:
-    place = _address(store.address)
-    # Not +=, which would write into a NumPy array that another element may share.
-    return f"{place} = {place} + " if store.accumulate else f"{place} = "
-
-
-def _block(
-    values: Sequence[Expression], targets: Sequence[str], indent: str, taken: set[str], used: set[str]
-) -> list[str]:
+def _block(stores: Case, indent: str, taken: set[str], used: set[str]) -> list[str]:
     """Return the lines that compute the values and then store them."""
+    values = [store.value for store in stores]
     nodes = live(values)
     uses = Counter(item.index for node in nodes for item in node.args)
     uses.update(value.index for value in values)
     results = {value.index for value in values}
-    stored = {target.partition("[")[0] for target in targets}
+    stored = {store.array for store in stores}
     lines: list[str] = []
     text: dict[int, tuple[str, int]] = {}
     for node in nodes:
         written, precedence = _write(node, text, used)
-        loads_what_is_stored = node.op == "load" and _identifier(node.data.array) in stored
+        loads_what_is_stored = node.op == "load" and node.data.array in stored
         leaf = not node.args and not loads_what_is_stored
         short = len(written) <= LONGEST_EXPRESSION or node.index in results
         if leaf or (uses[node.index] == 1 and short and not loads_what_is_stored):
@@ -98,9 +87,11 @@ def _block(
             local = _fresh(f"t{len(lines)}", taken)
             lines.append(f"{indent}{local} = {written}")
             text[node.index] = (local, _ATOM)
-    for target, value in zip(targets, values, strict=True):
-        result = text[value.index]
-        lines.append(f"{indent}{target}{_within(result, 13) if ' + ' in target else result[0]}")
+    for store in stores:
+        place, result = _address(store.address), text[store.value.index]
+        # Not +=, which would write into a NumPy array that another element may share.
+        added = f"{place} + {_within(result, 13)}" if store.accumulate else result[0]
+        lines.append(f"{indent}{place} = {added}")
     return lines
 
 

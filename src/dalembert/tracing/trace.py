@@ -11,7 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast, final
 
@@ -26,7 +26,7 @@ from dalembert.tracing.graph import Graph
 from dalembert.tracing.iteration import RecordedLoop, from_cell, is_condition, record_loop, to_cell
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.placement import Placement
-from dalembert.tracing.program import ArraySpec, IndexedStore, Loop, Program, Statement, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Statement, Store, Straight
 from dalembert.tracing.rules import RULES, RuleSet
 
 # The statements of a trace: straight-line code and, between it, the loops of the trace.
@@ -102,10 +102,7 @@ class _Statements:
             len(order),
             False,
             table,
-            tuple(
-                tuple(IndexedStore(Address.fixed(s.array, s.position), s.value) for s in cases[part])
-                for part in used
-            ),
+            tuple(tuple(cases[part]) for part in used),
             self._flag(loop, None),
             skips if any(skips) else (),
         )
@@ -131,21 +128,21 @@ class _Statements:
         local = _Local(self.at, part)
         owner, kept = self.at.owner[part], self.at.kept[part]
         found = [
-            Store(VALUES.format(part), kept[node.index], to_cell(self.at.graph, local(node)))
+            Store.fixed(VALUES.format(part), kept[node.index], to_cell(self.at.graph, local(node)))
             for node in self.at.inside[part]
             if node.index in kept
         ]
         for loop in self.at.live_loops(self.at.graph.loops if owner is None else owner.inner):
             if self.at.before[loop.name] == part:
                 found += [
-                    Store(loop.name, j, local(loop.start[j])) for j in sorted(self.at.wanted[loop.name])
+                    Store.fixed(loop.name, j, local(loop.start[j])) for j in sorted(self.at.wanted[loop.name])
                 ]
         if owner is not None and part == self.at.last[owner.name]:
             found += [
-                Store(owner.name, j, local(owner.result[j])) for j in sorted(self.at.wanted[owner.name])
+                Store.fixed(owner.name, j, local(owner.result[j])) for j in sorted(self.at.wanted[owner.name])
             ]
         found += [
-            Store(store.array, store.position, local(store.value))
+            replace(store, value=local(store.value))
             for store in self.at.stores
             if self.at.stored_in(store) == part
         ]
@@ -297,7 +294,7 @@ class Trace:
     def program(self) -> Program:
         """Return the program: straight-line code and the loops that the function recorded."""
         stores = tuple(
-            Store(output.name, position, value)
+            Store.fixed(output.name, position, value)
             for output in self.outputs
             for position, value in enumerate(output.values)
         )
