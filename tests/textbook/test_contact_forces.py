@@ -11,9 +11,13 @@ from scipy.optimize import linprog, minimize, nnls
 
 import dalembert as da
 from dalembert.errors import ArgumentError, ContactError, ShapeError, StateError
-from dalembert.textbook.contact_forces import cross_force
 
 G = 9.81
+
+
+def cross_force(v: Any, f: Any) -> Any:
+    """Return v x* f (Featherstone 2008 Eq. 2.32)."""
+    return np.concatenate([np.cross(v[:3], f[:3]) + np.cross(v[3:], f[3:]), np.cross(v[:3], f[3:])])
 
 
 def problems(count: int, seed: int, *, bias: float = 1.0) -> Any:

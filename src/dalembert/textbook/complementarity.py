@@ -56,8 +56,8 @@ def solve_lcp(M: Any, d: Any) -> ComplementaritySolution:
     dalembert.errors.ContactError: no contact forces keep contacts 0, 1 from penetrating: ...
     """
     M, d = checked_problem(M, d)
-    scale = 1.0 / np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))  # then all diagonal entries are 1 or 0
-    A, b = M * scale * scale[:, None], d * scale
+    A, scale = _unit_diagonal(M)
+    b = d * scale
     x, active = np.zeros(len(b)), list[int]()
     size = np.abs(b).max(initial=0.0)
     limit = 20 * len(b) + 20
@@ -66,9 +66,7 @@ def solve_lcp(M: Any, d: Any) -> ComplementaritySolution:
         rate[active] = 0.0
         below = np.flatnonzero(rate < -ACCELERATION_TOLERANCE * max(size, x.max(initial=0.0)))
         if not below.size:
-            force = x * scale
-            order = tuple(sorted(active))
-            return ComplementaritySolution(force, np.maximum(rate, 0.0) / scale, order)
+            return ComplementaritySolution(x * scale, np.maximum(rate, 0.0) / scale, tuple(sorted(active)))
         # The deepest first; by number (Bland's rule, which cannot cycle) should that take long.
         _enter(A, b, x, active, int(below[np.argmin(rate[below])] if pivot < limit else below[0]))
     raise ContactError("the contact forces were not found: M is not positive-semidefinite")
@@ -78,15 +76,18 @@ def independent_columns(M: Any, first: Any = (), among: Any = None) -> tuple[int
     """Return contacts whose normals form a basis of the range of T, M = T^T H^-1 T: all of `first`, then
     others in order, each if it is independent of those before (Featherstone 2008 section 11.5).
     """
-    A = real_array("M", M)
-    scale = 1.0 / np.sqrt(np.where(np.diag(A) > 0.0, np.diag(A), 1.0))
-    A = A * scale * scale[:, None]
+    A, _ = _unit_diagonal(real_array("M", M))
     chosen: list[int] = []
     for contact in [*first, *(i for i in (range(len(A)) if among is None else among) if i not in set(first))]:
-        schur, column = _schur(A, chosen, contact)
-        if schur > RANK_TOLERANCE * A[contact, contact] * (1.0 + column @ column):
+        if _schur(A, chosen, contact)[0] > 0.0:
             chosen.append(int(contact))
     return tuple(sorted(chosen))
+
+
+def _unit_diagonal(M: Array) -> tuple[Array, Array]:
+    """Return S M S and the diagonal of S, which makes the diagonal entries of M one, or leaves them zero."""
+    scale = 1.0 / np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
+    return M * scale * scale[:, None], scale
 
 
 def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> None:
@@ -95,10 +96,7 @@ def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> No
     while True:
         schur, column = _schur(A, active, entering)
         rate = float(A[entering] @ x + b[entering])
-        dependent = schur <= RANK_TOLERANCE * A[entering, entering] * (
-            1.0 + column @ column
-        )  # above the rounding of schur
-        full = np.inf if dependent else max(-rate / schur, 0.0)
+        full = max(-rate / schur, 0.0) if schur else np.inf
         # One unit of the new force changes those of the active set by -column.
         falling = [k for k in range(len(active)) if column[k] > RANK_TOLERANCE]
         steps = [x[active[k]] / column[k] for k in falling]
@@ -127,12 +125,12 @@ def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> No
 
 
 def _schur(A: Array, active: list[int], entering: int) -> tuple[float, Array]:
-    """Return the Schur complement of a diagonal entry with respect to the active set, and the active forces
-    per unit of the entering one."""
-    if not active:
-        return float(A[entering, entering]), np.zeros(0)
+    """Return the Schur complement of a diagonal entry with respect to the active set, zero if it is within
+    rounding, and the active forces per unit of the entering one."""
     column = np.linalg.solve(A[np.ix_(active, active)], A[active, entering])
-    return float(A[entering, entering] - A[entering, active] @ column), column
+    schur = float(A[entering, entering] - A[entering, active] @ column)
+    dependent = schur <= RANK_TOLERANCE * A[entering, entering] * (1.0 + column @ column)
+    return 0.0 if dependent else schur, column
 
 
 def checked_problem(M: Any, d: Any) -> tuple[Array, Array]:
@@ -170,9 +168,9 @@ def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> Complementari
     """
     M, d = checked_problem(M, d)
     positive_number("tolerance", tolerance)
-    scale = 1.0 / np.sqrt(np.where(np.diag(M) > 0.0, np.diag(M), 1.0))
+    A, scale = _unit_diagonal(M)
     size = float(np.abs(d * scale).max(initial=0.0)) or 1.0
-    A, b = M * scale * scale[:, None], d * scale / size
+    b = d * scale / size
     x, z = np.ones(len(b)), np.ones(len(b))
     for _ in range(100):
         residual, product = A @ x + b - z, x * z
@@ -187,11 +185,9 @@ def solve_force_qp(M: Any, d: Any, *, tolerance: float = 1e-12) -> Complementari
         D = 1.0 / np.sqrt(z / x + 1e-14)  # (A + Z/X) dx = r, scaled so that it stays regular as forces vanish
         inverse = np.linalg.inv(A * D * D[:, None] + np.eye(len(b)))
 
-        def newton(
-            target: Array, D: Array = D, x: Array = x, residual: Array = residual
-        ) -> tuple[Array, Array]:
+        def newton(target: Array) -> tuple[Array, Array]:
             dx = D * (inverse @ (D * (target / x - residual)))  # noqa: B023
-            return dx, A @ dx + residual
+            return dx, A @ dx + residual  # noqa: B023
 
         dx, dz = newton(-product)  # Mehrotra: where would a step to mu = 0 lead …
         length = _within(x, dx, z, dz)
@@ -231,8 +227,9 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
 
     `H (nv, nv)` the joint-space inertia; `free` a_0 = H^-1 (tau - C) `(nv,)`; `T (nv, nc)` the contact
     normals in joint space; `bias` = dT/dt^T v `(nc,)` [m/s^2]. The acceleration is unique. By the dual
-    active-set method of Goldfarb and Idnani: the set holds nv contacts at most, however many there are, and
-    contact forces come out as multipliers.
+    active-set method of Goldfarb and Idnani, which is principal pivoting on M = T^T H^-1 T and d = T^T a_0 +
+    bias: the set holds nv contacts at most, however many there are, and contact forces come out as
+    multipliers.
 
     Source: Featherstone 2008 section 11.5, Eq. 11.44; Goldfarb and Idnani 1983.
 
@@ -241,9 +238,7 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
     >>> print(result.acceleration, result.force)
     [0.] [6. 0.]
     """
-    H, a, T, bias = (
-        np.array(real_array(name, x)) for name, x in (("H", H), ("free", free), ("T", T), ("bias", bias))
-    )
+    H, a, T, bias = (real_array(name, x) for name, x in (("H", H), ("free", free), ("T", T), ("bias", bias)))
     if a.ndim != 1 or bias.ndim != 1 or H.shape != (a.size, a.size) or T.shape != (a.size, bias.size):
         raise ShapeError(
             f"H is (nv, nv), free (nv,), T (nv, nc), bias (nc,); "
@@ -255,57 +250,9 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
         response = np.linalg.solve(H, T)
     except np.linalg.LinAlgError:
         raise ContactError("H is singular: a freedom moves nothing that has mass") from None
-    square = (T * response).sum(axis=0)
-    length = np.sqrt(np.where(square > 0.0, square, 1.0))
-    force, active = np.zeros(bias.size), list[int]()
-    scale = float(np.abs((T.T @ a + bias) / length).max(initial=0.0))
-    for _ in range(100 * (bias.size + 1)):
-        rate = (T.T @ a + bias) / length
-        rate[active] = 0.0
-        if not rate.size or rate.min() >= -ACCELERATION_TOLERANCE * max(scale, float((force * length).max())):
-            return LeastConstraint(a, force, tuple(sorted(active)))
-        a = _obey(a, T, response, bias, length, force, active, int(np.argmin(rate)))
-    raise ContactError("the accelerations were not found: H is not positive-definite")
-
-
-def _obey(
-    a: Array,
-    T: Array,
-    response: Array,
-    bias: Array,
-    length: Array,
-    force: Array,
-    active: list[int],
-    entering: int,
-) -> Array:
-    """Move to the least constraint under one more contact, dropping those that would have to pull."""
-    while True:
-        column = np.zeros(0)
-        direction = response[:, entering].copy()
-        if active:
-            column = np.linalg.solve(T[:, active].T @ response[:, active], T[:, active].T @ direction)
-            direction -= response[:, active] @ column
-        relative = column * length[active] / length[entering]
-        gain = float(T[:, entering] @ direction)
-        rate = float(T[:, entering] @ a + bias[entering])
-        dependent = gain <= RANK_TOLERANCE * float(T[:, entering] @ response[:, entering]) * (
-            1.0 + float(relative @ relative)
-        )
-        full = np.inf if dependent else max(-rate / gain, 0.0)
-        falling = [k for k in range(len(active)) if column[k] > 0.0]
-        steps = [force[active[k]] / column[k] for k in falling]
-        step = min([full, *steps])
-        if step == np.inf:
-            raise ContactError(
-                "no acceleration obeys all contacts: their normals oppose each other, and they close"
-            )
-        if not dependent:
-            a = a + step * direction
-        force[active] -= step * column
-        force[entering] += step
-        if step == full:
-            active.append(entering)
-            return a
-        leaving = active[falling[int(np.argmin(steps))]]
-        active.remove(leaving)
-        force[leaving] = 0.0
+    M = T.T @ response
+    try:
+        dual = solve_lcp((M + M.T) / 2, T.T @ a + bias)
+    except ContactError as error:
+        raise ContactError(f"no acceleration obeys all contacts: {error}") from error
+    return LeastConstraint(a + response @ dual.force, dual.force, dual.active)

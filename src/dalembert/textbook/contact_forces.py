@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, forward_kinematics, jacobian, jacobian_rate, mass_matrix
@@ -26,15 +25,13 @@ from dalembert.errors import (
 from dalembert.model.model import Model, require_model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.spatial import RigidInertia
-from dalembert.textbook.complementarity import solve_lcp
+from dalembert.textbook.complementarity import Array, solve_lcp
 from dalembert.textbook.contact_gaps import GapFunction
 
 # Frictionless point contacts of one rigid body with its environment.
 #
 # Spatial vectors here are arrays of six numbers, the angular part first, all in one frame of the user's
 # choice: velocities (omega, v_O), forces (moment about O, force).
-
-Array: TypeAlias = npt.NDArray[Any]
 
 MAX_REST_SPEED = 1e-6
 """The separation velocity [m/s] below which a contact is at rest."""
@@ -102,11 +99,12 @@ def body_contact(
     >>> print(da.textbook.body_contact(ball, np.zeros(6), np.negative(weight), n).rate)  # pulled up
     [9.81]
     """
-    n = spatial_vector("normal", normal)
+    n = spatial_vector("normal", normal).reshape(6, 1)
     rate = None if normal_rate is None else spatial_vector("normal_rate", normal_rate).reshape(6, 1)
-    I, N, free, M, d = _equations(inertia, velocity, force, n.reshape(6, 1), rate)
+    equations = _body_equations(inertia, velocity, force, n, rate)
+    M, d = equations.M, equations.d
     lam = np.where(d >= 0.0, 0.0, -d / np.diag(M))  # Eq. 11.10
-    return BodyContact(lam, np.maximum(d, 0.0), free + np.linalg.solve(I, N @ lam), M, d)
+    return BodyContact(lam, np.maximum(d, 0.0), equations.acceleration(lam), M, d)
 
 
 @own_errors
@@ -131,9 +129,10 @@ def body_contacts(
     19.62 True
     """
     rates = None if normal_rates is None else real_array("normal_rates", normal_rates)
-    I, N, free, M, d = _equations(inertia, velocity, force, real_array("normals", normals), rates)
+    equations = _body_equations(inertia, velocity, force, real_array("normals", normals), rates)
+    M, d = equations.M, equations.d
     solution = solve_lcp(M, d)
-    return BodyContact(solution.force, solution.rate, free + np.linalg.solve(I, N @ solution.force), M, d)
+    return BodyContact(solution.force, solution.rate, equations.acceleration(solution.force), M, d)
 
 
 def inertia_matrix(inertia: Any) -> Array:
@@ -151,20 +150,14 @@ def spatial_vector(name: str, given: Any) -> Array:
     x: Array = real_array(name, given)
     if x.shape != (6,):
         raise ShapeError(f"{name} is a spatial vector of six numbers, angular first; got the shape {x.shape}")
-    if not np.isfinite(x).all():
-        raise ArgumentError(f"{name} holds numbers that are not finite")
+    require_finite(name, x)
     return x
 
 
-def cross_force(v: Array, f: Array) -> Array:
-    """Return v x* f (Featherstone 2008 Eq. 2.32)."""
-    return np.concatenate([np.cross(v[:3], f[:3]) + np.cross(v[3:], f[3:]), np.cross(v[:3], f[3:])])
-
-
-def _equations(
+def _body_equations(
     inertia: Any, velocity: Any, force: Any, N: Array, rates: Array | None
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Return I, N, the acceleration without contact forces, M, d (Eqs 11.19 to 11.22)."""
+) -> ContactEquations:
+    """Return zeta-dot = M lambda + d of a body: H is I, and T is N (Eqs 11.19 to 11.22)."""
     I, v, f = inertia_matrix(inertia), spatial_vector("velocity", velocity), spatial_vector("force", force)
     if N.ndim != 2 or len(N) != 6 or (rates is not None and rates.shape != N.shape):
         raise ShapeError(
@@ -174,17 +167,15 @@ def _equations(
     zeta = N.T @ v
     if np.abs(zeta).max(initial=0.0) > MAX_REST_SPEED:
         worst = int(np.argmax(np.abs(zeta)))
-        what = (
-            "it collides there: apply an impulse first"
-            if zeta[worst] < 0.0
-            else "it is leaving: drop the contact"
-        )
+        closing = zeta[worst] < 0.0
         raise StateError(
-            f"the body moves at {zeta[worst]:.3g} m/s along the normal of contact {worst}; {what}"
+            f"the body moves at {zeta[worst]:.3g} m/s along the normal of contact {worst}; it "
+            + ("collides there: apply an impulse first" if closing else "is leaving: drop the contact")
         )
-    free = np.linalg.solve(I, f - cross_force(v, I @ v))
-    d = N.T @ free + (0.0 if rates is None else rates.T @ v)
-    return I, N, free, N.T @ np.linalg.solve(I, N), d
+    h = I @ v
+    gyroscopic = np.concatenate([np.cross(v[:3], h[:3]) + np.cross(v[3:], h[3:]), np.cross(v[:3], h[3:])])
+    bias = np.zeros(N.shape[1]) if rates is None else rates.T @ v
+    return equations_of(N, bias, v, np.linalg.solve(I, f - gyroscopic), np.linalg.solve(I, N))
 
 
 # Checks of the arguments of chapter 11's functions.
@@ -301,10 +292,16 @@ class ContactEquations:
     def of(self, chosen: Sequence[int]) -> ContactEquations:
         """Return the equations of some of the contacts."""
         k = list(chosen)
-        M = self.M[np.ix_(k, k)]
+        M, response = self.M[np.ix_(k, k)], self.response[:, k]
         return ContactEquations(
-            self.T[:, k], M, self.d[k], self.velocity[k], self.bias[k], self.free, self.response[:, k]
+            self.T[:, k], M, self.d[k], self.velocity[k], self.bias[k], self.free, response
         )
+
+
+def equations_of(T: Array, bias: Array, v: Array, free: Array, response: Array) -> ContactEquations:
+    """Return the equations from T, dT/dt^T v, v, the acceleration without contact forces, and H^-1 T."""
+    M = T.T @ response
+    return ContactEquations(T, (M + M.T) / 2, T.T @ free + bias, T.T @ v, bias, free, response)
 
 
 @own_errors
@@ -341,9 +338,7 @@ def contact_equations(
             f"contacts are a GapFunction or a sequence of PointContact, got {type(contacts).__name__}"
         )
     free = forward_dynamics(model, q, v, tau, external_forces)
-    response = inertia_response(model, q, T)
-    M = T.T @ response
-    return ContactEquations(T, (M + M.T) / 2, T.T @ free + bias, T.T @ v, bias, free, response)
+    return equations_of(T, bias, v, free, inertia_response(model, q, T))
 
 
 def inertia_response(model: Model, q: Any, forces: Any) -> Array:
@@ -423,7 +418,10 @@ def reduce_contacts(points: Any, directions: Any, *, tolerance: float = 1e-7) ->
     kept = list(range(len(p)))
     for contact in range(len(p)):
         others = [k for k in kept if k != contact]
-        if others and _distance_from_cone(N[:, others], N[:, contact]) <= tolerance:
+        cone, n = N[:, others], N[:, contact]
+        # The element of the cone that is nearest to n: a least squares problem, which is complementary.
+        nearest = cone @ solve_lcp(cone.T @ cone, -cone.T @ n).force
+        if others and float(np.linalg.norm(nearest - n)) <= tolerance:
             kept = others
     return tuple(kept)
 
@@ -457,10 +455,3 @@ def disc_contacts(centre: Any, axis: Any, radius: float, *, tolerance: float) ->
     angle = 2.0 * np.pi * np.arange(n)[:, None] / n
     rim = np.cos(angle) * first + np.sin(angle) * np.cross(u, first)
     return np.asarray(middle + radius * rim)
-
-
-def _distance_from_cone(N: Array, n: Array) -> float:
-    """Return how far n is from sum_k a_k N_k, a_k >= 0: the least squares problem is a complementarity
-    problem."""
-    a = solve_lcp(N.T @ N, -N.T @ n).force
-    return float(np.linalg.norm(N @ a - n))

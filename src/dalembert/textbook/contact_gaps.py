@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.call.arguments import real_array
@@ -34,8 +33,8 @@ from dalembert.model.shapes import Box, ConvexMesh, Plane
 from dalembert.model.topology import WORLD, WORLD_NAME
 from dalembert.scalar import minimum, sqrt
 from dalembert.spatial import Transform, Vec3
+from dalembert.textbook.complementarity import Array
 
-Array: TypeAlias = npt.NDArray[Any]
 OfConfiguration: TypeAlias = Callable[[Model, Sequence[Any]], Sequence[Any]]
 
 
@@ -121,21 +120,19 @@ class GapFunction:
             )
         self.model = model
         self._value = compile_function(_require_list_result("function", function), model)
-        self._extent = (
-            None if extent is None else compile_function(_require_list_result("extent", extent), model)
-        )
-        self._points = (
-            None if points is None else compile_function(_require_list_result("points", points), model)
+        self._extent, self._points = (
+            None if given is None else compile_function(_require_list_result(what, given), model)
+            for what, given in (("extent", extent), ("points", points))
         )
         count = self.value(model.neutral()).shape[-1]
         given = [f"contact {i}" for i in range(count)] if names is None else items_of(names)
-        if not all(isinstance(name, str) or _is_pair(name) for name in given):
+        pairs = [(WORLD_NAME, name) if isinstance(name, str) else name for name in given]
+        two_names = (isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs)
+        if not all(two_names) or not all(isinstance(name, str) for pair in pairs for name in pair):
             raise ArgumentError(
                 f"names is {short_repr(names)}; give a name, or two of what touches, a contact"
             )
-        self.pairs = tuple(
-            (WORLD_NAME, name) if isinstance(name, str) else (name[0], name[1]) for name in given
-        )
+        self.pairs = tuple((first, second) for first, second in pairs)
         self.names = tuple(name if isinstance(name, str) else " - ".join(name) for name in given)
         if len(self.names) != count or self.extent(model.neutral()).shape[-1] != count:
             raise ShapeError(f"there are {count} gaps; give as many names and extents")
@@ -224,18 +221,24 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
         poses = forward_kinematics(tree, q)
         return [point for pair in chosen for point in _points_of(poses, pair)]
 
-    def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [point.gap for point in nearest(tree, q)]
+    names = []
+    for pair in chosen:
+        own = point_names(model, [pair])
+        names += own[:1] * (len(_corners(pair)) or len(own))
+    return _gaps_of_points(model, nearest, names)
 
-    def points(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [[*point.position, *point.normal] for point in nearest(tree, q)]
 
-    names = [
-        name
-        for pair in chosen
-        for name in point_names(model, [pair])[:1] * (len(_corners(pair)) or len(point_names(model, [pair])))
-    ]
-    return GapFunction(model, gaps, points=points, names=names)
+def _gaps_of_points(
+    model: Model, measure: OfConfiguration, names: Sequence[tuple[str, str]], *, bounded: bool = False
+) -> GapFunction:
+    """Return the gaps of contacts with `gap`, `position` and `normal`, and with `extent` if `bounded`."""
+    return GapFunction(
+        model,
+        lambda tree, q: [contact.gap for contact in measure(tree, q)],
+        extent=(lambda tree, q: [contact.extent for contact in measure(tree, q)]) if bounded else None,
+        points=lambda tree, q: [[*contact.position, *contact.normal] for contact in measure(tree, q)],
+        names=names,
+    )
 
 
 def _points_of(poses: Any, pair: ContactPair) -> list[ContactPoint]:
@@ -271,11 +274,6 @@ def _corners(pair: ContactPair) -> list[Vec3]:
             if isinstance(shape, ConvexMesh):
                 return [Vec3.of(vertex) for vertex in shape.vertices]
     return []
-
-
-def _is_pair(name: object) -> bool:
-    """Return whether `name` is a pair of names."""
-    return isinstance(name, tuple | list) and len(name) == 2 and all(isinstance(part, str) for part in name)
 
 
 def _require_list_result(what: str, function: OfConfiguration) -> OfConfiguration:
@@ -349,9 +347,7 @@ class VertexFace(Feature):
     face: Sequence[Point]
 
     def __post_init__(self) -> None:
-        _require_body_names(self)
-        _require_points("vertex", [self.vertex])
-        _require_points("face", self.face)
+        _require_features(self, vertex=[self.vertex], face=self.face)
         if len(self.face) < 3:
             raise ArgumentError(f"a face has three corners or more, got {len(self.face)}")
 
@@ -399,9 +395,8 @@ class EdgeEdge(Feature):
     other: Sequence[Point]
 
     def __post_init__(self) -> None:
-        _require_body_names(self)
+        _require_features(self, edge=self.edge, other=self.other)
         for name, ends in (("edge", self.edge), ("other", self.other)):
-            _require_points(name, ends)
             if len(ends) != 2:
                 raise ArgumentError(f"an edge has two ends, got {len(ends)} for {name}")
 
@@ -415,9 +410,8 @@ class EdgeEdge(Feature):
         along, across, apart = b - a, d - c, c - a
         perpendicular = along.cross(across)
         square = perpendicular.dot(perpendicular)
-        s = (
-            apart.cross(across).dot(perpendicular) / square
-        )  # where the crossing is: a + s along, c + u across
+        # The edges cross at a + s along and c + u across.
+        s = apart.cross(across).dot(perpendicular) / square
         u = apart.cross(along).dot(perpendicular) / square
         length, width = sqrt(along.dot(along)), sqrt(across.dot(across))
         inside = reduce(minimum, [s * length, (1.0 - s) * length, u * width, (1.0 - u) * width])
@@ -454,32 +448,20 @@ def feature_gaps(model: Model, features: Sequence[Feature]) -> GapFunction:
         poses[WORLD_NAME] = Transform.identity()
         return [feature.measure(poses) for feature in features]
 
-    def gaps(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [contact.gap for contact in measure(tree, q)]
-
-    def extents(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [contact.extent for contact in measure(tree, q)]
-
-    def points(tree: Model, q: Sequence[Any]) -> list[Any]:
-        return [[*contact.position, *contact.normal] for contact in measure(tree, q)]
-
-    names = [feature.bodies for feature in features]
-    return GapFunction(model, gaps, extent=extents, points=points, names=names)
+    return _gaps_of_points(model, measure, [feature.bodies for feature in features], bounded=True)
 
 
-def _require_body_names(feature: Feature) -> None:
+def _require_features(feature: Feature, **features: object) -> None:
+    """Raise an error unless both bodies have names and each feature is a list of points."""
     for name in feature.bodies:
         if not isinstance(name, str):
             raise DtypeError(f"{short_repr(name)} is not the name of a body; give two bodies of the model")
-
-
-def _require_points(name: str, points: object) -> None:
-    """Raise an error unless `points` is a list of points with three coordinates each."""
-    if not isinstance(points, Sequence | np.ndarray):
-        raise DtypeError(f"{name} is of type {type(points).__name__}; give a list of points")
-    shape = real_array(name, points).shape
-    if len(shape) != 2 or shape[1] != 3:
-        raise ShapeError(f"{name}: points have three coordinates each, got the shape {shape}")
+    for name, points in features.items():
+        if not isinstance(points, Sequence | np.ndarray):
+            raise DtypeError(f"{name} is of type {type(points).__name__}; give a list of points")
+        shape = real_array(name, points).shape
+        if len(shape) != 2 or shape[1] != 3:
+            raise ShapeError(f"{name}: points have three coordinates each, got the shape {shape}")
 
 
 def _unit(x: Vec3) -> Vec3:

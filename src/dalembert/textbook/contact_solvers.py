@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api import forward_dynamics, normalize, passive_forces
@@ -17,6 +16,7 @@ from dalembert.errors import ContactError, DtypeError, ShapeError, StateError, p
 from dalembert.model import configuration
 from dalembert.model.model import Model, require_model
 from dalembert.textbook.complementarity import (
+    Array,
     ComplementaritySolution,
     independent_columns,
     solve_force_qp,
@@ -25,13 +25,13 @@ from dalembert.textbook.complementarity import (
 from dalembert.textbook.contact_forces import (
     ContactEquations,
     contact_equations,
+    equations_of,
     inertia_response,
     require_gaps,
     require_number,
 )
 from dalembert.textbook.contact_gaps import ContactState, GapFunction, contact_states
 
-Array: TypeAlias = npt.NDArray[Any]
 ContactSolver: TypeAlias = Callable[[Array, Array, Array], Any]
 Solution: TypeAlias = Callable[[Array, Array], ComplementaritySolution]
 
@@ -256,9 +256,7 @@ class ContactSets:
     def equations(self, q: Array, v: Array, t: float) -> ContactEquations:
         """Return the equations of all contacts, touching or not."""
         T, bias, free = self.gaps.normals(q), self.gaps.bias(q, v), self._free(q, v, t)
-        response = inertia_response(self.model, q, T)
-        M = T.T @ response
-        return ContactEquations(T, (M + M.T) / 2, T.T @ free + bias, T.T @ v, bias, free, response)
+        return equations_of(T, bias, v, free, inertia_response(self.model, q, T))
 
     def touching(self, q: Array) -> list[int]:
         """Return contacts that are closed or current and whose features face each other."""

@@ -8,7 +8,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.call.arguments import real_array
 from dalembert.errors import (
@@ -24,6 +23,7 @@ from dalembert.errors import (
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.motion.clip import Frames
+from dalembert.textbook.complementarity import Array
 from dalembert.textbook.contact_forces import checked_start, require_finite, require_number
 from dalembert.textbook.contact_gaps import GapFunction
 from dalembert.textbook.contact_solvers import ContactSets, JointForces
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 # Integration steps that can be interpolated: a polynomial p(t) fitted to dy/dt over the step.
 
-Array: TypeAlias = npt.NDArray[Any]
 Rate: TypeAlias = Callable[[Array, float], Any]
 Method: TypeAlias = Literal["euler", "heun", "heun3"]
 
@@ -303,8 +302,7 @@ class _Simulation:
             found = self._earliest(step)
             if found is not None:
                 step = step.shortened(found[0])
-            self.y, self.t = step.y1, step.t1
-            self.y[: self.sets.model.nq] = self.sets.split(self.y)[0]
+            self.y, self.t = np.concatenate(self.sets.split(step.y1)), step.t1
             if found is not None:
                 self._handle(found[1], found[2])
             self._record()
@@ -316,18 +314,16 @@ class _Simulation:
         from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
         times, states, forces = (np.array(column) for column in zip(*self.frames, strict=True))
-        model = self.sets.model
+        model, gaps = self.sets.model, self.sets.gaps
         q, v = states[:, : model.nq], states[:, model.nq :]
-        tau = np.array(
-            [self.sets.joint_forces(*frame) for frame in zip(times[:-1], q[:-1], v[:-1], strict=True)]
-        )
-        observed = {"gap": self.sets.gaps.value(q), "contact_force": forces}
-        points, contacts = self.sets.gaps.points(q[:-1]), None
+        taus = [self.sets.joint_forces(*frame) for frame in zip(times[:-1], q[:-1], v[:-1], strict=True)]
+        tau = np.array(taus).reshape(len(times) - 1, model.nv)
+        observed = {"gap": gaps.value(q), "contact_force": forces}
+        points, contacts = gaps.points(q[:-1]), None
         if points is not None:
             position, normal = points
             force = forces[:-1, :, None] * normal
-            contacts = ContactRecord(self.sets.gaps.pairs, force, position, observed["gap"][:-1])
-        tau = tau.reshape(len(times) - 1, model.nv)
+            contacts = ContactRecord(gaps.pairs, force, position, observed["gap"][:-1])
         trajectory = Trajectory(model, times, q, v, tau, contacts=contacts, observed=observed)
         return EventDrivenMotion(trajectory, tuple(self.events), self.sets.solved)
 
@@ -388,11 +384,13 @@ class _Simulation:
         impulse = self._impact(q, before)
         hopeless = sets.resolve(self.y, self.t, pulling=contacts if kind == "negative force" else ())
         self.y = sets.remove_separation_velocity(self.y, self.t)
-        after = sets.split(self.y)[1]
-        self.events.append(
-            ContactEvent(kind, self.t, contacts, q, before, after.copy(), impulse, sets.active)
-        )
+        self._report(kind, contacts, before, impulse)
         self._report_hopeless(hopeless)
+
+    def _report(self, kind: Kind, contacts: tuple[int, ...], before: Array, impulse: Array) -> None:
+        q, after = self.sets.split(self.y)
+        event = ContactEvent(kind, self.t, contacts, q, before, after.copy(), impulse, self.sets.active)
+        self.events.append(event)
 
     def _impact(self, q: Array, v: Array) -> Array:
         """Apply the impulse of the contacts that close, and return the impulse of each contact."""
@@ -409,13 +407,8 @@ class _Simulation:
 
     def _report_hopeless(self, contacts: tuple[int, ...]) -> None:
         if contacts:
-            q, v = self.sets.split(self.y)
-            nothing = np.zeros(len(self.sets.gaps))
-            self.events.append(
-                ContactEvent(
-                    "no solution", self.t, contacts, q, v.copy(), v.copy(), nothing, self.sets.active
-                )
-            )
+            v = self.sets.split(self.y)[1].copy()
+            self._report("no solution", contacts, v, np.zeros(len(self.sets.gaps)))
 
     def _record(self) -> None:
         self.frames.append((self.t, self.y.copy(), self.sets.motion(self.y, self.t)[1]))

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.api import jacobian
 from dalembert.call.arguments import real_array
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError, own_errors
 from dalembert.model.model import Model, require_model
-from dalembert.textbook.complementarity import solve_lcp
+from dalembert.textbook.complementarity import Array, solve_lcp
 from dalembert.textbook.contact_forces import (
+    ContactEquations,
     Contacts,
     PointContact,
     contact_equations,
@@ -25,8 +25,6 @@ from dalembert.textbook.contact_forces import (
 # Impulses on rigid bodies, and collisions of two of them.
 #
 # Spatial vectors are arrays of six numbers, angular first, all in one frame, as in `bodies`.
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 @final
@@ -131,19 +129,23 @@ def _collide(inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, N: Ar
     v1, v2 = spatial_vector("velocity1", velocity1), spatial_vector("velocity2", velocity2)
     if inertia1 is None and inertia2 is None:
         raise ArgumentError("one of the two bodies must be able to move; both inertias are None")
-    inverse1, inverse2 = _inverse(inertia1), _inverse(inertia2)
-    zeta = N.T @ (v2 - v1)
-    if zeta[-1] > 0.0:
-        raise StateError(f"the bodies move apart at {zeta[-1]:.3g} m/s along the normal; they do not collide")
-    wanted = -zeta  # change of zeta: tangential motion stops, …
-    wanted[-1] *= 1.0 + float(checked_restitution(e))  # … normal motion turns back (Eq. 11.71)
-    multiplier = np.linalg.solve(N.T @ (inverse1 + inverse2) @ N, wanted)
+    inverse1, inverse2 = (
+        np.zeros((6, 6)) if inertia is None else np.linalg.inv(inertia_matrix(inertia))
+        for inertia in (inertia1, inertia2)
+    )
+    multiplier = _stopping_impulse(N.T @ (inverse1 + inverse2) @ N, N.T @ (v2 - v1), e)
     impulse = N @ multiplier
     return Collision((v1 - inverse1 @ impulse, v2 + inverse2 @ impulse), impulse, multiplier)
 
 
-def _inverse(inertia: Any) -> Array:
-    return np.zeros((6, 6)) if inertia is None else np.linalg.inv(inertia_matrix(inertia))
+def _stopping_impulse(M: Array, zeta: Array, e: float) -> Array:
+    """Return lambda of M lambda = -(1 + E) zeta, whose last entry is along the normal (Eq. 11.71)."""
+    if zeta[-1] > 0.0:
+        raise StateError(f"the bodies move apart at {zeta[-1]:.3g} m/s along the normal; they do not collide")
+    wanted = -zeta  # change of zeta: tangential motion stops, …
+    wanted[-1] *= 1.0 + float(checked_restitution(e))  # … normal motion turns back
+    # A mechanism may be unable to move along some direction, in which it then does not slide either.
+    return np.asarray(np.linalg.lstsq(M, wanted, rcond=1e-12)[0])
 
 
 MAX_IMPACT_ROUNDS = 30
@@ -180,9 +182,7 @@ def apply_impulse(model: Model, q: Any, body: str, impulse: Any) -> tuple[Array,
     [1.2]
     """
     J = jacobian(model, real_array("q", q), body, frame="body")
-    iota = real_array("impulse", impulse)
-    if iota.shape != (6,):
-        raise ShapeError(f"an impulse on a body has six numbers, angular first; got the shape {iota.shape}")
+    iota = spatial_vector("impulse", impulse)
     change = inertia_response(model, q, (J.T @ iota)[:, None])[:, 0]
     return change, J @ change
 
@@ -234,11 +234,8 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
     require_model(model)
     v = real_array("v", v)
     equations = contact_equations(model, q, v, np.zeros(model.nv), contacts)
-    zeta = equations.velocity
-    e = np.broadcast_to(checked_restitution(restitution), zeta.shape)
-    lam = impact_impulses(equations.M, zeta, e)
-    after = v + equations.response @ lam
-    return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
+    e = np.broadcast_to(checked_restitution(restitution), equations.velocity.shape)
+    return _impact(equations, v, impact_impulses(equations.M, equations.velocity, e))
 
 
 @own_errors
@@ -266,17 +263,15 @@ def collide_sticking(
     if not isinstance(contact, PointContact):
         raise DtypeError(f"contact is of type {type(contact).__name__}; give a da.textbook.PointContact")
     normal = real_array("the normal of contact", contact.normal)
-    axes = [*_tangents(normal), normal]
+    across = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
+    axes = [across, np.cross(normal, across), normal]
     three = [PointContact(contact.second, contact.point, axis, contact.first) for axis in axes]
     equations = contact_equations(model, q, v, np.zeros(model.nv), three)
-    wanted = -equations.velocity
-    if wanted[2] < 0.0:
-        raise StateError(
-            f"the bodies move apart at {-wanted[2]:.3g} m/s along the normal; they do not collide"
-        )
-    wanted[2] *= 1.0 + float(checked_restitution(restitution))
-    # A mechanism may be unable to move along some direction, in which it then does not slide either.
-    lam = np.linalg.lstsq(equations.M, wanted, rcond=1e-12)[0]
+    return _impact(equations, v, _stopping_impulse(equations.M, equations.velocity, restitution))
+
+
+def _impact(equations: ContactEquations, v: Array, lam: Array) -> Impact:
+    """Return the effect of the contact impulses lambda on the velocity v."""
     after = v + equations.response @ lam
     return Impact(after, lam, equations.T @ lam, equations.T.T @ after)
 
@@ -296,10 +291,3 @@ def impact_impulses(M: Array, zeta: Array, e: Array) -> Array:
         wanted = np.where(now[k] < -zero, (1.0 + e[k]) * now[k], 0.0)
         total[k] += solve_lcp(M[np.ix_(k, k)], wanted).force
     return np.asarray(total + solve_lcp(M, zeta + M @ total).force)  # bounces without end: one without bounce
-
-
-def _tangents(normal: Array) -> tuple[Array, Array]:
-    """Return two unit vectors across the normal and each other."""
-    first = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    first /= np.linalg.norm(first)
-    return first, np.cross(normal, first) / np.linalg.norm(normal)

@@ -9,7 +9,7 @@ matrices as nested lists.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeVar, final, overload
+from typing import Any, Self, TypeVar, final, overload
 
 from dalembert.scalar import Scalar, absolute, cos, select, sin
 from dalembert.spatial.inertia import RigidInertia
@@ -26,9 +26,7 @@ Matrix = list[list[Scalar]]
 def Xpln(angle: Scalar, r: Any) -> Matrix:
     """Return the 3x3 transform of motions to a frame shifted by r [m],
     then turned by angle [rad] (Eq. 2.77)."""
-    x, y = scalars_of(r, 2, "a planar position")
-    c, s = cos(angle), sin(angle)
-    return [[1.0, 0.0, 0.0], [s * x - c * y, c, s], [c * x + s * y, -s, c]]
+    return PlanarTransform.of(angle, r).motion_matrix()
 
 
 def crm(v: Any) -> Matrix:
@@ -63,8 +61,32 @@ def XtoV_simple(X: Any) -> list[Scalar]:
     return [X[1][2], X[2][0], -X[1][0]]
 
 
+class _PlanarVector(Value):
+    """Abstract base of planar motions and forces: sums and multiples, coordinate by coordinate."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        if type(other) is not type(self):
+            raise mismatch("+", self, other, f"add two {type(self).__name__}")
+        return self.rebuilt(a + b for a, b in zip(self.leaves(), other.leaves(), strict=True))
+
+    def __sub__(self, other: Self) -> Self:
+        return self + -other
+
+    def __neg__(self) -> Self:
+        return self.rebuilt(-x for x in self.leaves())
+
+    def __mul__(self, factor: Scalar) -> Self:
+        if isinstance(factor, Value):
+            raise mismatch("*", self, factor, "write inertia * motion, or use dot or cross")
+        return self.rebuilt(x * factor for x in self.leaves())
+
+    __rmul__ = __mul__
+
+
 @final
-class PlanarMotion(Value):
+class PlanarMotion(_PlanarVector):
     """A planar motion: omega [rad/s] and the velocity (x, y) [m/s] of the body point at the origin."""
 
     __slots__ = ("omega", "x", "y")
@@ -73,39 +95,9 @@ class PlanarMotion(Value):
     x: Scalar
     y: Scalar
 
-    def __init__(self, omega: Scalar, x: Scalar, y: Scalar) -> None:
-        _fill(self, omega=omega, x=x, y=y)
-
-    def leaves(self) -> list[Scalar]:
-        return [self.omega, self.x, self.y]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> PlanarMotion:
-        return PlanarMotion(next(leaves), next(leaves), next(leaves))
-
-    def __reduce__(self) -> Any:
-        return PlanarMotion, (self.omega, self.x, self.y)
-
     def to_spatial(self) -> Motion:
         """Return the same motion in space."""
         return Motion(Vec3(0.0, 0.0, self.omega), Vec3(self.x, self.y, 0.0))
-
-    def __add__(self, other: PlanarMotion) -> PlanarMotion:
-        if type(other) is not PlanarMotion:
-            raise mismatch("+", self, other, "motions add to motions only")
-        return PlanarMotion(self.omega + other.omega, self.x + other.x, self.y + other.y)
-
-    def __sub__(self, other: PlanarMotion) -> PlanarMotion:
-        return self + -other
-
-    def __neg__(self) -> PlanarMotion:
-        return PlanarMotion(-self.omega, -self.x, -self.y)
-
-    def __mul__(self, factor: Scalar) -> PlanarMotion:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "write inertia * motion, or use dot or cross")
-        return PlanarMotion(self.omega * factor, self.x * factor, self.y * factor)
-
-    __rmul__ = __mul__
 
     def dot(self, other: PlanarForce) -> Scalar:
         """Return the power m . f [W]."""
@@ -128,7 +120,7 @@ class PlanarMotion(Value):
 
 
 @final
-class PlanarForce(Value):
+class PlanarForce(_PlanarVector):
     """A planar force: moment about the origin [N m] and force (x, y) [N]."""
 
     __slots__ = ("moment", "x", "y")
@@ -137,39 +129,9 @@ class PlanarForce(Value):
     x: Scalar
     y: Scalar
 
-    def __init__(self, moment: Scalar, x: Scalar, y: Scalar) -> None:
-        _fill(self, moment=moment, x=x, y=y)
-
-    def leaves(self) -> list[Scalar]:
-        return [self.moment, self.x, self.y]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> PlanarForce:
-        return PlanarForce(next(leaves), next(leaves), next(leaves))
-
-    def __reduce__(self) -> Any:
-        return PlanarForce, (self.moment, self.x, self.y)
-
     def to_spatial(self) -> Force:
         """Return the same force in space."""
         return Force(Vec3(0.0, 0.0, self.moment), Vec3(self.x, self.y, 0.0))
-
-    def __add__(self, other: PlanarForce) -> PlanarForce:
-        if type(other) is not PlanarForce:
-            raise mismatch("+", self, other, "forces add to forces only")
-        return PlanarForce(self.moment + other.moment, self.x + other.x, self.y + other.y)
-
-    def __sub__(self, other: PlanarForce) -> PlanarForce:
-        return self + -other
-
-    def __neg__(self) -> PlanarForce:
-        return PlanarForce(-self.moment, -self.x, -self.y)
-
-    def __mul__(self, factor: Scalar) -> PlanarForce:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "write force.dot(motion) for their power")
-        return PlanarForce(self.moment * factor, self.x * factor, self.y * factor)
-
-    __rmul__ = __mul__
 
     def dot(self, other: PlanarMotion) -> Scalar:
         """Return the power f . m [W]."""
@@ -192,23 +154,25 @@ class PlanarInertia(Value):
     def __init__(self, mass: Scalar, com: Any, inertia_at_com: Scalar) -> None:
         x, y = scalars_of(com, 2, "a planar centre of mass")
         hx, hy = mass * x, mass * y
-        _fill(self, mass=mass, hx=hx, hy=hy, inertia=inertia_at_com + (hx * x + hy * y))
+        self._fill(mass, hx, hy, inertia_at_com + (hx * x + hy * y))
 
     @staticmethod
     def from_compact(mass: Scalar, hx: Scalar, hy: Scalar, inertia: Scalar) -> PlanarInertia:
         """Return the inertia of mass, first moment and moment of inertia about the *origin*."""
         new = object.__new__(PlanarInertia)
-        _fill(new, mass=mass, hx=hx, hy=hy, inertia=inertia)
+        new._fill(mass, hx, hy, inertia)
         return new
+
+    def _fill(self, *fields: Scalar) -> None:
+        """Set the fields of a frozen inertia that is being made."""
+        for name, field in zip(self._field_kinds, fields, strict=True):
+            object.__setattr__(self, name, field)
 
     @property
     def com(self) -> tuple[Scalar, Scalar]:
         """The centre of mass [m]; the origin for a body without mass."""
         divisor: Scalar = select(absolute(self.mass) > 0.0, self.mass, 1.0)
         return self.hx / divisor, self.hy / divisor
-
-    def leaves(self) -> list[Scalar]:
-        return [self.mass, self.hx, self.hy, self.inertia]
 
     def rebuilt(self, leaves: Iterator[Scalar]) -> PlanarInertia:
         return PlanarInertia.from_compact(next(leaves), next(leaves), next(leaves), next(leaves))
@@ -260,23 +224,11 @@ class PlanarTransform(Value):
     x: Scalar
     y: Scalar
 
-    def __init__(self, c: Scalar, s: Scalar, x: Scalar, y: Scalar) -> None:
-        _fill(self, c=c, s=s, x=x, y=y)
-
     @staticmethod
     def of(angle: Scalar, r: Any) -> PlanarTransform:
         """Return the frame at r = (x, y), turned by angle [rad]."""
         x, y = scalars_of(r, 2, "a planar position")
         return PlanarTransform(cos(angle), sin(angle), x, y)
-
-    def leaves(self) -> list[Scalar]:
-        return [self.c, self.s, self.x, self.y]
-
-    def rebuilt(self, leaves: Iterator[Scalar]) -> PlanarTransform:
-        return PlanarTransform(next(leaves), next(leaves), next(leaves), next(leaves))
-
-    def __reduce__(self) -> Any:
-        return PlanarTransform, (self.c, self.s, self.x, self.y)
 
     def to_spatial(self) -> Transform:
         """Return the same placement in space."""
@@ -327,9 +279,3 @@ class PlanarTransform(Value):
     def inverse_apply(self, value: Quantity) -> Quantity:
         """Transform from child to parent coordinates: X^-1 m, X^T f, X^T I X."""
         return self.inverse().apply(value)
-
-
-def _fill(value: Value, **fields: Scalar) -> None:
-    """Set the fields of a frozen value that is being made."""
-    for name, field in fields.items():
-        object.__setattr__(value, name, field)
