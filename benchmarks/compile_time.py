@@ -12,8 +12,8 @@ import sys
 import tempfile
 from collections.abc import Iterable
 
-from dalembert.cli.contest import pinocchio
-from dalembert.cli.timing import machine, table
+from contest import pinocchio
+from timing import machine, table
 
 IMPORT = "import time; s = time.perf_counter(); import dalembert; print(time.perf_counter() - s)"
 

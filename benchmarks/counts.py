@@ -8,10 +8,10 @@ import argparse
 import sys
 
 import numpy as np
+from timing import table
 
 import dalembert as da
 from dalembert.algorithms import sparse
-from dalembert.cli.timing import table
 from dalembert.spatial import Mat3, Vec3
 from dalembert.tracing import BOOK_RULES, NO_RULES, RULES, ArrayInput, count_operations, trace
 

@@ -15,14 +15,15 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 from timeit import Timer
 from typing import Any
 
 import numpy as np
+from contest import Contest, arm, humanoid, one_thread, pinocchio
+from timing import machine, table
 
 import dalembert as da
-from dalembert.cli.contest import Contest, arm, humanoid, one_thread, pinocchio
-from dalembert.cli.timing import machine, table
 from dalembert.compiler.library import function
 
 BATCH = 4096
@@ -37,7 +38,7 @@ COLD, CACHED = 8.0, 0.15
 COMPILE = """
 import sys, time
 import dalembert as da
-from dalembert.cli.contest import humanoid
+from contest import humanoid
 contest = humanoid(16)
 start = time.perf_counter()
 getattr(da, sys.argv[1])(contest.model, contest.q, contest.v, contest.a)
@@ -222,6 +223,7 @@ def compile_times(missed: list[str]) -> None:
                     subprocess.run(
                         [sys.executable, "-c", COMPILE, name],
                         env={**os.environ, "DALEMBERT_CACHE_DIR": folder},
+                        cwd=Path(__file__).parent,
                         stdout=subprocess.PIPE,
                         stderr=subprocess.DEVNULL,
                         check=True,

@@ -19,9 +19,9 @@ from typing import Any
 import mujoco
 import numpy as np
 from mujoco import rollout as peer_rollout
+from timing import machine, table
 
 import dalembert as da
-from dalembert.cli.timing import machine, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from tests.stress.random_scenes import figure, light_root, throws

@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 from gpu_ceilings import BITS, Clock, ceilings
+from timing import table
 
 import dalembert as da
 from dalembert.call.cuda.device import Device, device
 from dalembert.call.cuda.device_arrays import DeviceArray
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.cli.timing import table
 from dalembert.codegen import gpu
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.gpu.modules import link

@@ -13,10 +13,10 @@ import sys
 from time import perf_counter
 
 import numpy as np
+from contest import Contest, from_peer, one_thread, pinocchio
+from timing import interleaved_medians, machine, table
 
 import dalembert as da
-from dalembert.cli.contest import Contest, from_peer, one_thread, pinocchio
-from dalembert.cli.timing import interleaved_medians, machine, table
 
 BATCH = 64
 AXES = np.eye(3)

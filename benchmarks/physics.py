@@ -22,8 +22,8 @@ import physics_flight
 import physics_peer
 import physics_rolling
 from physics_findings import Finding
+from timing import machine, table
 
-from dalembert.cli.timing import machine, table
 from dalembert.simulation import SimulationWarning
 
 LONGEST = 60

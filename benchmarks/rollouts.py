@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+from timing import cores, machine, table
 
 import dalembert as da
-from dalembert.cli.timing import cores, machine, table
 from dalembert.compiler.library import library_recipe
 from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
 

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from timing import cores, machine, table
 
 import dalembert as da
-from dalembert.cli.timing import cores, machine, table
 from dalembert.simulation import SimulationWarning
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

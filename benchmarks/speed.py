@@ -10,9 +10,10 @@ the project asks of itself.
 import argparse
 import sys
 
+from contest import ALGORITHMS, Contest, arm, humanoid, one_thread, pinocchio
+from timing import interleaved_medians, machine, table
+
 import dalembert as da
-from dalembert.cli.contest import ALGORITHMS, Contest, arm, humanoid, one_thread, pinocchio
-from dalembert.cli.timing import interleaved_medians, machine, table
 
 BATCH, LARGE_BATCH = 4096, 65_536
 

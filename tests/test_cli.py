@@ -9,43 +9,15 @@ from pathlib import Path
 import pytest
 
 import dalembert as da
-from dalembert.cli import bench, contest, demo, doctor, main, timing
+from dalembert.cli import doctor, main
+from dalembert.cli.content import table
 from dalembert.errors import ModelError
 
 
-class Scripted:
-    """A timer whose turns take given times; it notes when it is asked."""
-
-    def __init__(self, name: str, turns: list[float], log: list[str]) -> None:
-        self.name, self.turns, self.log = name, iter(turns), log
-
-    def timeit(self, number: int) -> float:
-        self.log.append(self.name)
-        return number * next(self.turns)
-
-
-def test_medians_ignore_an_outlier_and_contestants_take_turns() -> None:
-    log: list[str] = []
-    contestants = {
-        "a": Scripted("a", [9.0, 1.0, 1.0, 50.0, 2.0], log),
-        "b": Scripted("b", [9.0, 3.0, 4.0, 3.0, 5.0], log),
-    }
-    medians = timing.interleaved_medians(contestants, rounds=3, seconds=0.5)  # type: ignore[arg-type]
-    assert medians == {"a": 2.0, "b": 4.0}
-    assert log[4:] == ["a", "b"] * 3  # after two calls each that warm up and calibrate
-
-
-def test_a_turn_is_repeated_until_it_fills_its_time() -> None:
-    log: list[str] = []
-    contestants = {"a": Scripted("a", [1e-3] * 40, log)}
-    assert timing.interleaved_medians(contestants, rounds=3, seconds=0.5)["a"] == pytest.approx(1e-3)  # type: ignore[arg-type]
-    assert len(log) < 12
-
-
 def test_table_aligns_its_columns() -> None:
-    text = timing.table(["robot", "us"], [["arm", "1.5"], ["humanoid", "12.25"]])
+    text = table(["robot", "us"], [["arm", "1.5"], ["humanoid", "12.25"]])
     assert text == "robot        us\n--------  -----\narm         1.5\nhumanoid  12.25"
-    assert timing.table(["a", "b"], [["x", "yy"], ["x", "y"]], names=2) == "a  b\n-  --\nx  yy\nx  y"
+    assert table(["a", "b"], [["x", "yy"], ["x", "y"]], names=2) == "a  b\n-  --\nx  yy\nx  y"
 
 
 def test_version_is_the_packages() -> None:
@@ -59,7 +31,9 @@ def test_version_is_the_packages() -> None:
     assert done.stdout.strip() == f"dalembert {da.__version__}"
 
 
-@pytest.mark.parametrize("arguments", [["unknown"], ["count"], ["demo", "--batch", "0"], ["bench", "--slow"]])
+@pytest.mark.parametrize(
+    "arguments", [["unknown"], ["count"], ["doctor", "--batch", "0"], ["count", "arm6", "--slow"], ["bench"]]
+)
 def test_a_misunderstood_command_line_exits_with_two(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,7 +50,7 @@ def test_help_names_every_command(arguments: list[str], capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 0
-    assert {"info", "check", "convert", "simulate", "view", "doctor", "bench", "demo"} <= set(
+    assert {"info", "check", "convert", "simulate", "view", "count", "doctor"} <= set(
         re.findall(r"^    (\w+)", capsys.readouterr().out, re.MULTILINE)
     )
 
@@ -87,8 +61,8 @@ def test_an_error_of_the_library_is_one_line_on_stderr(
     def refuse(_: object) -> int:
         raise ModelError("body 'x' has no mass; give one")
 
-    monkeypatch.setattr(demo, "run", refuse)
-    assert main(["demo"]) == 1
+    monkeypatch.setattr(doctor, "run", refuse)
+    assert main(["doctor"]) == 1
     captured = capsys.readouterr()
     assert captured.err == "dalembert: ModelError: body 'x' has no mass; give one\n"
     assert captured.out == ""
@@ -128,19 +102,3 @@ def test_doctor_fails_where_compiled_code_is_wrong(monkeypatch: pytest.MonkeyPat
     assert finding.name == "self-test"
     assert "differs" in finding.value
     assert finding.remedy
-
-
-def test_bench_compares_results_before_it_times_them(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(bench, "BATCH_SIZE", 16)
-    monkeypatch.setattr(bench, "humanoid", contest.arm)
-    monkeypatch.setattr(bench, "interleaved_medians", lambda timers, **_: dict.fromkeys(timers, 1.0))
-    assert main(["bench", "--quick", "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert {m["algorithm"] for m in report["measurements"]} == set(contest.ALGORITHMS)
-    if contest.pinocchio() is not None:
-        assert all(m["error"] < 1e-10 for m in report["measurements"])
-
-    monkeypatch.setattr(contest.Contest, "error", lambda *_: 1e-3)
-    assert main(["bench", "--quick"]) == (1 if contest.pinocchio() is not None else 0)

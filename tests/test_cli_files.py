@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.cli import convert, main
+from dalembert.cli import main
 
 Capture = pytest.CaptureFixture[str]
 
@@ -226,9 +226,7 @@ def test_convert_tells_unreadable_from_unwritable(arm: Path, tmp_path: Path, cap
 def test_convert_prints_every_loss(
     arm: Path, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        convert.da, "save", lambda model, path, accept_losses: ("joint friction of 'a'", "colours")
-    )
+    monkeypatch.setattr(da, "save", lambda model, path, accept_losses: ("joint friction of 'a'", "colours"))
     assert main(["convert", str(arm), str(tmp_path / "b.urdf")]) == 0
     output = capsys.readouterr().out
     assert "lost: joint friction of 'a'\nlost: colours\n" in output

@@ -30,11 +30,11 @@ sys.exit(main(sys.argv[1:]))
 @pytest.mark.parametrize(
     ("arguments", "seconds"),
     [
-        (["bench", "--quick"], 0.1),
-        (["bench", "--quick"], 2.0),
+        (["check", "humanoid"], 0.1),
+        (["count", "humanoid", "--all"], 2.0),
         (["count", "humanoid"], 0.5),
         (["simulate", "humanoid", "--duration", "1000"], 3.0),
-        (["demo"], 1.0),
+        (["simulate", "humanoid", "--duration", "1000"], 1.0),
         (["doctor"], 0.3),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),

@@ -28,7 +28,7 @@ from tests.motion.figures import MIXED_ORDERS, acclaim_rows, acclaim_texts, bvh_
 from tests.stress.mutations import MUTATIONS, mutated
 
 import dalembert as da
-from dalembert.cli.scenario import _read_stored_state, _written
+from dalembert.cli.simulate import _read_stored_state, _written
 from dalembert.errors import DalembertError
 from dalembert.formats.meshes import read_mesh
 from dalembert.model.shapes import (

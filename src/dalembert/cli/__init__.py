@@ -1,7 +1,7 @@
-"""The command line: `info`, `check`, `convert`, `simulate`, `view`, `count`, `doctor`, `bench`, `demo`.
+"""The command line: `info`, `check`, `convert`, `simulate`, `view`, `count`, `doctor`.
 
-Each command is the module of its name, whose `run` takes the arguments and returns the exit status. They are
-imported when asked for, so that `dalembert --help` and `dalembert --version` answer at once.
+Each command is a function that takes the arguments and returns the exit status. Its module is imported when
+the command is asked for, so that `dalembert --help` and `dalembert --version` answer at once.
 """
 
 import io
@@ -33,7 +33,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _discard_output()
+        # The reader of the pipe (head, less) has left, and Python would complain again when it flushes at
+        # exit: send the rest of the output nowhere.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nowhere, sys.stdout.fileno())
+        finally:
+            os.close(nowhere)
         return 0
 
 
@@ -42,15 +48,13 @@ def _run(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files and bodies may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")
-    status: int = import_module(f"dalembert.cli.{options.command}").run(options)
-    return status
-
-
-def _discard_output() -> None:
-    """Send the rest of the output nowhere: the reader of the pipe (head, less) has left, and Python would
-    complain again when it flushes at exit."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+    content = import_module("dalembert.cli.content")
+    module, name = options.run.split(".")
     try:
-        os.dup2(nowhere, sys.stdout.fileno())
-    finally:
-        os.close(nowhere)
+        status: int = getattr(import_module(f"dalembert.cli.{module}"), name)(options)
+    except content.NotUnderstood as error:
+        if getattr(options, "json", False):
+            content.say_json({"file": " ".join(error.files), "readable": False, "error": str(error)})
+        content.complain(str(error))
+        return 2
+    return status

@@ -1,11 +1,12 @@
 """Reading the files that a command names, and printing what was found in them."""
 
 import argparse
+import contextlib
 import inspect
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
@@ -14,8 +15,6 @@ import dalembert as da
 from dalembert import formats, models
 from dalembert.errors import ArgumentError, DalembertError, UnknownNameError
 from dalembert.formats.resources import read_regular_file
-
-__all__ = ["Content", "bundled_model", "complain", "content", "finite", "say", "say_json", "unreadable"]
 
 FORMATS: Final = {
     ".urdf": "URDF",
@@ -43,8 +42,30 @@ class Content:
     clip: Any = None
 
 
+class NotUnderstood(Exception):
+    """The files that a command names, or what is asked of them, were not understood."""
+
+    def __init__(self, files: Sequence[str], reason: DalembertError) -> None:
+        super().__init__(str(reason))
+        self.files = files
+
+
+@contextlib.contextmanager
+def understanding(files: Sequence[str]) -> Iterator[None]:
+    """Turn errors of the library inside the block into `NotUnderstood`."""
+    try:
+        yield
+    except DalembertError as error:
+        raise NotUnderstood(files, error) from error
+
+
 def content(files: Sequence[str], options: argparse.Namespace) -> Content:
     """Read the content of one file, of a skeleton and its motion, or a bundled model by its name."""
+    with understanding(files):
+        return _content(files, options)
+
+
+def _content(files: Sequence[str], options: argparse.Namespace) -> Content:
     endings = [Path(file).suffix.lower() for file in files]
     if sorted(endings) == [".amc", ".asf"]:
         skeleton, motion = sorted(files, key=lambda file: Path(file).suffix.lower(), reverse=True)
@@ -61,13 +82,12 @@ def content(files: Sequence[str], options: argparse.Namespace) -> Content:
         kind = ".bvh" if endings[0] == ".bvh" else ".txt"
         return Content(files[0], FORMATS[kind], model, clip)
     if not endings[0] and not Path(files[0]).exists():
-        return Content(files[0], "bundled model", bundled_model(files[0]))
-    model = da.load(files[0], **_model_options(options))
+        return Content(files[0], "bundled model", _bundled_model(files[0]))
+    model = da.load(files[0], **model_options(options))
     return Content(files[0], FORMATS.get(endings[0], endings[0]), model)
 
 
-def bundled_model(name: str) -> da.Model:
-    """Return a model of `da.models` by its name."""
+def _bundled_model(name: str) -> da.Model:
     if name not in models.__all__:
         raise UnknownNameError.of("file or bundled model", name, sorted(models.__all__))
     make = getattr(models, name)
@@ -87,37 +107,32 @@ def _is_clip(file: str) -> bool:
     return b"dalembert-model" not in start and (b'"Loop"' in start or b'"Frames"' in start)
 
 
-def _model_options(options: argparse.Namespace) -> dict[str, Any]:
+def model_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `da.load` that were given."""
-    given = {"root": options.root, "inertia": options.inertia, "trusted": options.trust or None}
-    given["roots"] = [Path(folder) for folder in options.allow] if options.allow else None
-    return {name: value for name, value in given.items() if value is not None}
+    given = {
+        "root": options.root,
+        "inertia": options.inertia,
+        "trusted": options.trust,
+        "roots": options.allow,
+    }
+    return {name: value for name, value in given.items() if value}
 
 
 def _motion_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `da.load_motion` that were given."""
-    given = {
-        name: getattr(options, name, None) for name in ("up", "scale", "mass", "height", "frame_time", "skip")
-    }
+    names = ("up", "scale", "mass", "height", "frame_time", "skip")
+    given = {name: getattr(options, name, None) for name in names}
     return {name: value for name, value in given.items() if value is not None}
-
-
-def unreadable(files: Sequence[str], error: DalembertError, *, as_json: bool) -> int:
-    """Say why a file was not understood; the exit status for it."""
-    if as_json:
-        say_json({"file": " ".join(files), "readable": False, "error": str(error)})
-    complain(str(error))
-    return 2
 
 
 def complain(text: str) -> None:
     """Print an error, without letting names out of a file steer the terminal."""
-    print(_plain(f"dalembert: {text}"), file=sys.stderr)
+    print(f"dalembert: {text}".translate(_CONTROLS), file=sys.stderr)
 
 
 def say(text: str = "") -> None:
     """Print text that may hold names out of a file, without letting them steer the terminal."""
-    print(_plain(text))
+    print(text.translate(_CONTROLS))
 
 
 def say_json(value: object) -> None:
@@ -130,5 +145,16 @@ def finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _plain(text: str) -> str:
-    return text.translate(_CONTROLS)
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, names: int = 1) -> str:
+    """Return a text table: the first `names` columns aligned to the left, the others to the right."""
+    cells = [list(headers), *(list(row) for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < names else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in cells
+    ]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join(lines)

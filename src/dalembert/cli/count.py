@@ -9,19 +9,17 @@ from typing import Any
 import dalembert as da
 from dalembert import analysis, models
 from dalembert.analysis.operation_counts import COSTLY_METHODS, Counted
-from dalembert.cli.content import content, say, say_json, unreadable
-from dalembert.cli.timing import table
-from dalembert.errors import ArgumentError, DalembertError
+from dalembert.cli.content import content, say, say_json, table, understanding
+from dalembert.errors import ArgumentError
 from dalembert.model.joints import Revolute
 from dalembert.textbook import published_costs
-from dalembert.textbook.published_costs import BranchSums, Cost, PublishedCost
+from dalembert.textbook.published_costs import BranchSums, Cost
 from dalembert.tracing import OperationCount
-
-__all__ = ["run"]
 
 MAX_NV_OF_COSTLY_METHODS = 12
 """Velocity variables up to which methods of cubic cost are counted without --all."""
 
+MATRIX = "RNEA + CRBA + F&S"
 ALGORITHMS = ("RNEA", "CRBA", "F&S", "ABA")
 DEFAULT_NUMBER = 6
 DEFAULT_SERIES = 20
@@ -29,18 +27,16 @@ DEFAULT_SERIES = 20
 
 def run(options: argparse.Namespace) -> int:
     """Print the counts; 2 where the model cannot be read."""
-    try:
+    with understanding([options.model]):
         if options.up_to is not None:
             return _series(options)
         name, model = _model(options)
-    except DalembertError as error:
-        return unreadable([options.model], error, as_json=options.json)
     skip = () if options.all or model.nv <= MAX_NV_OF_COSTLY_METHODS else COSTLY_METHODS
     facts = _facts(name, model, skip)
     if options.json:
         say_json(facts)
-        return 0
-    say(_text(facts, skip))
+    else:
+        say(_text(facts, skip))
     return 0
 
 
@@ -92,36 +88,34 @@ def _method(found: Counted) -> dict[str, Any]:
 
 def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:
     """Return every line of Table 10.1, ours beside it."""
-    lines = [_comparison_row(line, line.cost(n), ours[line.algorithm]) for line in published_costs.TABLE_10_1]
-    whole = PublishedCost(
-        "RNEA + CRBA + F&S", "the best of each", "Featherstone 2008", published_costs.chain_total
-    )
-    return [*lines, _comparison_row(whole, published_costs.chain_total(n), ours["matrix"])]
+    lines = [
+        _comparison(line.algorithm, line.formula, line.source, line.cost(n), ours[line.algorithm])
+        for line in published_costs.TABLE_10_1
+    ]
+    whole = published_costs.chain_total(n)
+    return [*lines, _comparison(MATRIX, "the best of each", "Featherstone 2008", whole, ours["matrix"])]
 
 
 def _branches(ours: dict[str, OperationCount], sums: BranchSums) -> list[dict[str, Any]]:
     """Return the costs of section 10.3.2, ours beside them."""
-    crba = PublishedCost("CRBA", "Eq. 10.12", "Featherstone 2005", lambda n: Cost(0, 0))
-    factor = PublishedCost("F&S", "Table 6.6", "Featherstone 2008", lambda n: Cost(0, 0))
-    whole = PublishedCost("RNEA + CRBA + F&S", "Figure 10.5", "Featherstone 2008", lambda n: Cost(0, 0))
+    book = published_costs
     return [
-        _comparison_row(crba, published_costs.branched_crba(sums), ours["CRBA"]),
-        _comparison_row(factor, published_costs.factor_and_solve(sums), ours["F&S"]),
-        _comparison_row(whole, published_costs.branched_total(sums), ours["matrix"]),
+        _comparison("CRBA", "Eq. 10.12", "Featherstone 2005", book.branched_crba(sums), ours["CRBA"]),
+        _comparison("F&S", "Table 6.6", "Featherstone 2008", book.factor_and_solve(sums), ours["F&S"]),
+        _comparison(MATRIX, "Figure 10.5", "Featherstone 2008", book.branched_total(sums), ours["matrix"]),
     ]
 
 
-def _comparison_row(line: PublishedCost, book: Cost, count: OperationCount) -> dict[str, Any]:
+def _comparison(
+    algorithm: str, formula: str, source: str, book: Cost, count: OperationCount
+) -> dict[str, Any]:
+    names = ("multiplications", "additions", "total")
     return {
-        "algorithm": line.algorithm,
-        "formula": line.formula,
-        "source": line.source,
-        "book": {"multiplications": book.multiplications, "additions": book.additions, "total": book.total},
-        "ours": {
-            "multiplications": count.multiplications,
-            "additions": count.additions,
-            "total": count.total,
-        },
+        "algorithm": algorithm,
+        "formula": formula,
+        "source": source,
+        "book": {name: getattr(book, name) for name in names},
+        "ours": {name: getattr(count, name) for name in names},
         "ratio": count.total / book.total if book.total else None,
     }
 
@@ -144,7 +138,7 @@ def _text(facts: dict[str, Any], skip: Sequence[str]) -> str:
         parts += ["", f"Table 10.1 of Featherstone 2008 for n = {facts['nv']}, and ours", ""]
         parts.append(_compared_text(facts["table_10_1"]))
         best = {row["algorithm"]: row for row in reversed(facts["table_10_1"])}
-        parts += ["", _cheaper(best["RNEA + CRBA + F&S"], best["ABA"])]
+        parts += ["", _cheaper(best[MATRIX], best["ABA"])]
     elif facts["branches"]:
         parts += [
             "",
@@ -157,23 +151,15 @@ def _text(facts: dict[str, Any], skip: Sequence[str]) -> str:
 
 
 def _methods_text(facts: dict[str, Any]) -> str:
+    factoring = {"function": "factor and solve", "method": "ltdl", "count": facts["factor_and_solve"]}
+    columns = ("multiplications", "additions", "total", "divisions", "trigonometric")
     rows, last = [], ""
-    for row in [*facts["methods"], None]:
-        if row is None:
-            name, method, count = "factor and solve", "ltdl", facts["factor_and_solve"]
-        else:
-            name, method, count = row["function"], row["method"], row["count"]
-        if count is None:
-            continue
-        rows.append(
-            [
-                "" if name == last else name,
-                method,
-                *(str(count[key]) for key in ("multiplications", "additions", "total", "divisions")),
-                str(count["trigonometric"]),
-            ]
-        )
-        last = name
+    for row in [*facts["methods"], factoring]:
+        name, count = row["function"], row["count"]
+        if count is not None:
+            shown = "" if name == last else name
+            rows.append([shown, row["method"], *(str(count[column]) for column in columns)])
+            last = name
     return table(["function", "method", "m", "a", "total", "/", "sin cos"], rows, names=2)
 
 
@@ -228,14 +214,9 @@ def _series(options: argparse.Namespace) -> int:
     if options.json:
         say_json({"family": options.model, "totals": lines, "crossovers": found})
         return 0
-    headers = ["n"] + [f"{name} {side}" for name in (*ALGORITHMS, "matrix") for side in ("book", "ours")]
-    rows = [
-        [
-            str(n),
-            *(str(lines[n][side][name]) for name in (*ALGORITHMS, "matrix") for side in ("book", "ours")),
-        ]
-        for n in numbers
-    ]
+    columns = [(name, side) for name in (*ALGORITHMS, "matrix") for side in ("book", "ours")]
+    headers = ["n", *(f"{name} {side}" for name, side in columns)]
+    rows = [[str(n), *(str(lines[n][side][name]) for name, side in columns)] for n in numbers]
     say(f"{options.model}: m + a; matrix: forward dynamics by RNEA, CRBA, factors and solve\n")
     say(table(headers, rows))
     say()

@@ -2,8 +2,8 @@
 
 import argparse
 import ctypes
-import json
 import math
+import os
 import platform
 import sys
 from dataclasses import dataclass
@@ -15,10 +15,8 @@ import numpy as np
 
 import dalembert as da
 from dalembert import codegen
-from dalembert.cli.timing import cores, cpu_model
+from dalembert.cli.content import say_json
 from dalembert.errors import DalembertError
-
-__all__ = ["Finding", "findings", "gpus", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -28,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         facts = {f.name: f.value for f in found}
         report = {"facts": facts, "problems": {f.name: f.remedy for f in problems}}
-        print(json.dumps(report, indent=2))
+        say_json(report)
         return int(bool(problems))
     width = max(len(finding.name) for finding in found)
     for finding in found:
@@ -52,7 +50,13 @@ class Finding:
 
 def findings() -> list[Finding]:
     """Return every fact of the report, in the order printed."""
-    return [*_versions(), *_processor(), _cache(), _gpu(), _compiler()]
+    return [
+        *_versions(),
+        *_processor(),
+        _cache(),
+        Finding("GPU", ", ".join(_gpus()) or "none seen"),
+        _compiler(),
+    ]
 
 
 def _versions() -> list[Finding]:
@@ -89,15 +93,8 @@ def _cache() -> Finding:
     return Finding("cache", f"{folder}: {len(entries)} files, {sum(entries) / 2**20:.1f} MiB, writable")
 
 
-def _gpu() -> Finding:
-    names = gpus()
-    return Finding("GPU", ", ".join(names) if names else "none seen")
-
-
-def gpus() -> list[str]:
-    """Return the names of the CUDA devices that the driver lists; empty without a driver. Loads only the
-    driver.
-    """
+def _gpus() -> list[str]:
+    """Return the names of the CUDA devices that the driver lists; empty without a driver. Loads only it."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -126,3 +123,28 @@ def _compiler() -> Finding:
     if all(math.isclose(x, y, rel_tol=1e-12) for x, y in zip(compiled, plain)):
         return Finding("self-test", "compiled forward dynamics agrees with the same code on plain floats")
     return Finding("self-test", f"compiled {list(compiled)} differs from plain {list(plain)}", remedy)
+
+
+def machine() -> str:
+    """Return one line that names the machine, for the head of a table."""
+    return f"{cpu_model()}, {cores()} cores, Python {platform.python_version()}, NumPy {np.__version__}"
+
+
+def cores() -> int:
+    """Return how many processor cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not every system can bind a process to cores
+        return os.cpu_count() or 1
+
+
+def cpu_model() -> str:
+    """Return the processor's name as the operating system gives it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

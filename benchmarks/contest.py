@@ -16,19 +16,6 @@ import numpy.typing as npt
 
 import dalembert as da
 
-__all__ = [
-    "ALGORITHMS",
-    "Algorithm",
-    "Contest",
-    "Peer",
-    "arm",
-    "from_peer",
-    "humanoid",
-    "one_thread",
-    "pinocchio",
-    "random_states",
-]
-
 Algorithm = Literal["forward dynamics", "inverse dynamics", "mass matrix"]
 ALGORITHMS: Final[tuple[Algorithm, ...]] = ("forward dynamics", "inverse dynamics", "mass matrix")
 

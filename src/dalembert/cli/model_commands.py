@@ -1,0 +1,323 @@
+"""The commands on a model: `dalembert info`, `check`, `convert` and `view`."""
+
+import argparse
+import contextlib
+import math
+import signal
+import sys
+import threading
+import webbrowser
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import dalembert as da
+from dalembert import algorithms
+from dalembert.analysis import near_singular_loops
+from dalembert.analysis.plausibility import findings
+from dalembert.cli.content import Content, complain, content, finite, say, say_json, table, understanding
+from dalembert.errors import DalembertError
+from dalembert.model import Body
+
+MAX_LIMIT_ROWS = 400
+"""Joints beyond these are counted, not listed."""
+LIMITS = ("lower", "upper", "velocity", "effort")
+
+
+def info(options: argparse.Namespace) -> int:
+    """Print what the file holds; 2 where it cannot be read."""
+    found = content(options.file, options)
+    if options.json:
+        say_json(_facts(found))
+        return 0
+    model = found.model
+    say(f"{found.path}: {found.format}\n")
+    say(model.summary())
+    say()
+    centre = _center_of_mass(model)
+    if centre is not None:
+        say("centre of mass at the neutral pose: ({}) m".format(", ".join(f"{x:.4g}" for x in centre)))
+    if model.loop_names:
+        try:
+            say(f"at the neutral pose: {_mobility(model)}")
+        except DalembertError as error:
+            say(str(error))
+    say(_limits_text(model))
+    if found.clip is not None:
+        say()
+        clip = _clip(found.clip)
+        pace = f", one each {clip['frame_time']:.6g} s" if clip["frame_time"] else ""
+        say(f"motion: {clip['frames']} frames{pace}, {clip['duration']:.4g} s in all")
+    if not model.report:
+        say("\nnothing in the file was ignored")
+    return 0
+
+
+def _center_of_mass(model: da.Model) -> list[float] | None:
+    """Return the centre of mass in the world [m] at the neutral pose; None for a model without mass."""
+    if not float(model.total_mass) > 0.0:
+        return None
+    time = 0.0 if model.time_dependent else None
+    return [float(x) for x in algorithms.center_of_mass(model, model.neutral().tolist(), time=time)]
+
+
+def _facts(found: Content) -> dict[str, Any]:
+    """Return all facts of the text in machine-readable form; limits that do not exist are null."""
+    model = found.model
+    return {
+        "file": found.path,
+        "readable": True,
+        "format": found.format,
+        "name": model.name,
+        "nq": model.nq,
+        "nv": model.nv,
+        "gravity": [float(g) for g in model.gravity],
+        "total_mass": finite(model.total_mass),
+        "center_of_mass": _center_of_mass(model),
+        "bodies": [_body(model, body) for body in model.bodies],
+        "frames": {frame.name: _name(model, frame.body) for frame in model.frames},
+        "loops": [
+            {
+                "name": loop.name,
+                "type": loop.joint.kind,
+                "predecessor": _name(model, loop.predecessor),
+                "successor": _name(model, loop.successor),
+            }
+            for loop in model.loops
+        ],
+        "couplings": [
+            {
+                "name": coupling.name,
+                "coefficients": dict(coupling.coefficients),
+                "offset": coupling.offset,
+                "dependent": coupling.dependent,
+            }
+            for coupling in model.couplings
+        ],
+        "constraints": [
+            {"name": item.name, "kind": item.kind, "residuals": item.size} for item in model.constraints
+        ],
+        "world_shapes": [shape.kind for shape in model.world_shapes],
+        "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
+        "contact_pairs": [[pair.first, pair.second] for pair in model.contact_pairs],
+        "mobility": _mobility_facts(model),
+        "actuated": list(model.actuated),
+        "report": list(model.report),
+        "motion": None if found.clip is None else _clip(found.clip),
+    }
+
+
+def _mobility(model: da.Model) -> Any:
+    return da.mobility(model, time=0.0 if model.time_dependent else None)
+
+
+def _mobility_facts(model: da.Model) -> dict[str, Any] | None:
+    """Return n, n_c, r and the mobility at the neutral pose; None without loops or if they are open."""
+    if not model.loop_names:
+        return None
+    try:
+        found = _mobility(model)
+    except DalembertError:
+        return None
+    return {"n": found.n, "constraints": found.n_c, "rank": found.rank, "mobility": found.mobility}
+
+
+def _body(model: da.Model, body: Body) -> dict[str, Any]:
+    return {
+        "name": body.name,
+        "parent": _name(model, body.parent),
+        "joint": body.joint_name,
+        "type": body.joint.kind,
+        "dof": body.nv,
+        "q": [body.q_slice.start, body.q_slice.stop],
+        "v": [body.v_slice.start, body.v_slice.stop],
+        "mass": finite(body.inertia.mass),
+        "limits": {name: [finite(x) for x in row] for name, row in zip(LIMITS, _limits(body))},
+        "shapes": [shape.kind for shape in body.shapes],
+    }
+
+
+def _name(model: da.Model, body: int) -> str:
+    return "world" if body < 0 else model.bodies[body].name
+
+
+def _limits(body: Body) -> list[tuple[float, ...]]:
+    """Return the limits of a joint in the order of `LIMITS`, one number for each degree of freedom."""
+    values: list[Any] = [getattr(body.limits, name) for name in LIMITS]
+    return [value if isinstance(value, tuple) else (value,) for value in values]
+
+
+def _limits_text(model: da.Model) -> str:
+    limited = [body for body in model.bodies if any(np.isfinite(row).any() for row in _limits(body))]
+    if not limited:
+        return "no joint has limits"
+    rows = [[body.joint_name, *map(_numbers, _limits(body))] for body in limited[:MAX_LIMIT_ROWS]]
+    lines = ["", table(["limits of joint", *LIMITS], rows)]
+    if len(limited) > MAX_LIMIT_ROWS:
+        lines.append(f"… and {len(limited) - MAX_LIMIT_ROWS} joints more")
+    free = sum(1 for body in model.bodies if body.nv) - sum(1 for body in limited if body.nv)
+    counted = "1 movable joint has no limits" if free == 1 else f"{free} movable joints have no limits"
+    return "\n".join([*lines, counted if free else "every movable joint has limits"])
+
+
+def _numbers(values: Sequence[float]) -> str:
+    texts = [f"{x:.4g}" if math.isfinite(x) else "–" for x in values]
+    return texts[0] if len(set(texts)) == 1 else " ".join(texts)
+
+
+def _clip(clip: Any) -> dict[str, Any]:
+    time = np.asarray(clip.time, dtype=float)
+    return {
+        "frames": len(time),
+        "duration": float(time[-1] - time[0]) if len(time) else 0.0,
+        "frame_time": float(time[1] - time[0]) if len(time) > 1 else None,
+        "largest_speed": finite(float(np.abs(clip.v).max())) if np.size(clip.v) else None,
+    }
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print the findings; 1 where there are errors or warnings (`strict`: anything), 2 where the file cannot
+    be read.
+    """
+    found = content(options.file, options)
+    doubts = [*findings(found.model), *near_singular_loops(found.model)]
+    failed = any(options.strict or doubt.severity != "note" for doubt in doubts)
+    counts = {name: sum(doubt.severity == name for doubt in doubts) for name in ("error", "warning", "note")}
+    if options.json:
+        say_json(
+            {
+                "file": found.path,
+                "readable": True,
+                "ok": not failed,
+                "counts": counts,
+                "findings": [asdict(doubt) for doubt in doubts],
+            }
+        )
+        return int(failed)
+    for doubt in doubts:
+        message = doubt.message.replace(f"{found.path} line", "line")  # the last line names the file
+        say(f"{doubt.severity}: {doubt.where}: {message} [{doubt.rule}]")
+    listed = ", ".join(
+        f"{count} {name}{'s' if count != 1 else ''}" for name, count in counts.items() if count
+    )
+    model = found.model
+    say(f"{found.path}: {len(model.bodies)} bodies, nv = {model.nv}: {listed or 'no problems found'}")
+    return int(failed)
+
+
+def convert(options: argparse.Namespace) -> int:
+    """Write the model and list what was lost; 1 where nothing was written, 2 where A cannot be read."""
+    target = Path(options.target)
+    if target.exists() and not options.force:
+        return _refuse(options, f"{target} exists; give another name, or --force to replace it")
+    found = content([options.source], options)
+    model = found.model
+    try:
+        losses = [*da.save(model, target, accept_losses=options.accept_losses)]
+    except DalembertError as error:
+        return _refuse(options, str(error))
+    if found.clip is not None:
+        losses.append(f"the motion of {len(found.clip.time)} frames: the format holds the skeleton only")
+    if options.json:
+        report = list(model.report)
+        say_json(
+            {"source": found.path, "target": str(target), "written": True, "losses": losses, "report": report}
+        )
+        return 0
+    for line in model.report:
+        say(f"read: {line}")
+    for line in losses:
+        say(f"lost: {line}")
+    count = {0: "nothing lost", 1: "1 loss"}.get(len(losses), f"{len(losses)} losses")
+    say(f"wrote {target}: {len(model.bodies)} bodies, nq = {model.nq}, nv = {model.nv}, {count}")
+    return 0
+
+
+def _refuse(options: argparse.Namespace, reason: str) -> int:
+    if options.json:
+        say_json({"source": options.source, "target": options.target, "written": False, "error": reason})
+    complain(reason)
+    return 1
+
+
+def view(options: argparse.Namespace) -> int:
+    """Show the file until Ctrl-C, or write the recording; 2 where a file cannot be read."""
+    files = options.file
+    if len(files) == 1 and Path(files[0]).suffix.lower() in (".html", ".htm"):
+        return _open_recording(Path(files[0]), options)
+    motion = _motion(files, options)
+    title = options.title or " ".join(Path(file).name for file in files)
+    if options.html is not None:
+        target = Path(options.html)
+        if target.exists() and not options.force:
+            complain(f"{target} exists; give another name, or --force to replace it")
+            return 1
+        written = da.viewer.record(motion, target, title=title, fps=options.fps, follow=options.follow)
+        say(f"wrote {written} ({written.stat().st_size / 1e6:.2f} MB): open it in any browser")
+        return 0
+    with (
+        _signals_that_end() as ended,
+        contextlib.suppress(KeyboardInterrupt),
+        da.viewer.view(
+            motion,
+            port=options.port,
+            open_browser=not options.no_open,
+            block=False,
+            title=title,
+            fps=options.fps,
+            follow=options.follow,
+        ) as viewer,
+    ):
+        say(f"showing {title} at {viewer.url} on this machine; Ctrl-C ends it")
+        sys.stdout.flush()  # also where the output is a file
+        viewer.wait()
+    return 128 + ended[0] if ended and ended[0] != signal.SIGINT else 0
+
+
+@contextlib.contextmanager
+def _signals_that_end() -> Iterator[list[int]]:
+    """Let SIGINT, SIGTERM and SIGHUP end the viewer as Ctrl-C does; yield the list of those that came.
+
+    SIGINT too, since the shell makes background jobs of scripts ignore it, and a server that cannot be
+    interrupted outlives its user's attention (Jupyter does the same).
+    """
+    ended: list[int] = []
+
+    def end(number: int, _: object) -> None:
+        ended.append(number)
+        raise KeyboardInterrupt
+
+    names = ("SIGINT", "SIGTERM", "SIGHUP")  # the last is unknown on Windows
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        yield ended  # signals arrive in the main thread, which belongs to somebody else
+        return
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield ended
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+
+def _motion(files: list[str], options: argparse.Namespace) -> Any:
+    """Return what `da.viewer` shows: a trajectory, a clip, or a model."""
+    if len(files) == 1 and Path(files[0]).suffix.lower() == ".npz":
+        with understanding(files):
+            trajectory = da.Trajectory.load(files[0], roots=options.allow or (), trusted=options.trust)
+            return trajectory[(options.sample,) * len(trajectory.batch)] if trajectory.batch else trajectory
+    found = content(files, options)
+    return found.model if found.clip is None else found.clip
+
+
+def _open_recording(path: Path, options: argparse.Namespace) -> int:
+    if not path.is_file():
+        complain(f"{path} does not exist")
+        return 2
+    say(f"{path} is a recording: any browser plays it")
+    if not options.no_open:
+        webbrowser.open(path.resolve().as_uri())
+    return 0
