@@ -3,14 +3,20 @@
 They are made for this library: small textbook systems, robot arms, legged systems, and generated ones.
 """
 
-from dalembert.models.arms import arm6, arm7
-from dalembert.models.chains import gu
 from dalembert.models.humanoid import humanoid
-from dalembert.models.linkages import five_bar, four_bar, ladder, slider_crank
+from dalembert.models.mechanisms import (
+    cart_pole,
+    double_pendulum,
+    five_bar,
+    four_bar,
+    ladder,
+    pendulum,
+    slider_crank,
+    two_link_arm,
+)
 from dalembert.models.parallel import stewart
-from dalembert.models.pendulums import cart_pole, double_pendulum, pendulum, two_link_arm
-from dalembert.models.quadruped import quadruped
-from dalembert.models.random_trees import random_tree
+from dalembert.models.random_trees import gu, random_tree
+from dalembert.models.robots import arm6, arm7, quadruped
 
 __all__ = [
     "arm6",

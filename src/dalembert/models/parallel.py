@@ -1,4 +1,4 @@
-"""Parallel robots."""
+"""The Stewart-Gough platform, a parallel robot."""
 
 from __future__ import annotations
 
@@ -6,24 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from dalembert.errors import ModelError, own_errors
+from dalembert.errors import ModelError
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Spherical, Universal
 from dalembert.model.model import Model
 from dalembert.model.shapes import Capsule, Cylinder
 from dalembert.model.user_functions import KnownFunction
-from dalembert.models.arguments import require_numbers
-from dalembert.models.linkages import NO_COLLISION_MASK
+from dalembert.models.parts import NO_COLLISION_MASK, at, bundled
 from dalembert.scalar import Scalar, atan2, sqrt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.rotations import rotation_of_quaternion
 
-__all__ = ["stewart"]
-
 LEG_COUNT = 6
 
 
-@own_errors
+@bundled
 def stewart(
     *,
     base_radius: float = 0.6,
@@ -49,28 +46,13 @@ def stewart(
     >>> print(model.nv, len(model.loops), da.mobility(model).mobility)
     24 6 6
     """
-    require_numbers(
-        "stewart",
-        base_radius=base_radius,
-        platform_radius=platform_radius,
-        height=height,
-        spread=spread,
-        platform_mass=platform_mass,
-        leg_mass=leg_mass,
-    )
     if min(base_radius, platform_radius, height) <= 0.0:
         raise ModelError("stewart: base_radius, platform_radius and height must be positive")
     anchors = _anchors(base_radius, platform_radius, spread)
     builder = ModelBuilder(name="stewart")
     plate = Cylinder(platform_radius, 0.04, collides_with=NO_COLLISION_MASK)
-    builder.add_body(
-        "platform",
-        "world",
-        Free(),
-        placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, height)),
-        inertia=plate.inertia(mass=platform_mass),
-        shapes=(plate,),
-    )
+    inertia = plate.inertia(mass=platform_mass)
+    builder.add_body("platform", "world", Free(), placement=at(z=height), inertia=inertia, shapes=(plate,))
     feet = []
     for leg, (foot, top) in enumerate(anchors):
         along = top + Vec3(0.0, 0.0, height) - foot
@@ -78,9 +60,7 @@ def stewart(
         place = Transform(_with_z(along * (1.0 / length)), foot)
         feet.append((place, length))
         _add_leg(builder, leg, place, length, 0.5 * leg_mass)
-        builder.add_loop(
-            f"ball{leg}", f"rod{leg}", "platform", Spherical(), None, Transform(Mat3.identity(), top)
-        )
+        builder.add_loop(f"ball{leg}", f"rod{leg}", "platform", Spherical(), None, at(*top))
     builder.set_actuated([f"slide{leg}" for leg in range(LEG_COUNT)])
     if closure:
         builder.set_loop_closure(
@@ -115,9 +95,7 @@ class StewartPose(KnownFunction):
 
 
 def _anchors(base: float, platform: float, spread: float) -> list[tuple[Vec3, Vec3]]:
-    """Return the anchors on the base and on the platform, in their own frames; pairs on the base face gaps on
-    the platform.
-    """
+    """Return the anchors on base and platform, in their own frames; pairs on one face gaps on the other."""
     anchors = []
     for pair in range(3):
         for side in (-1.0, 1.0):
@@ -129,30 +107,18 @@ def _anchors(base: float, platform: float, spread: float) -> list[tuple[Vec3, Ve
 
 
 def _add_leg(builder: ModelBuilder, leg: int, place: Transform, length: float, mass: float) -> None:
-    """Add a leg: a cylinder on a universal joint at the foot, and a rod in it whose frame is at its upper
-    end.
-    """
+    """Add a leg: a cylinder on a universal joint, and a rod in it whose frame is at its upper end."""
     half = 0.6 * length
     moment = mass * half * half / 12.0
     thin = mass * 0.02**2
-    builder.add_body(
-        f"cylinder{leg}",
-        "world",
-        Universal(),
-        f"foot{leg}",
-        placement=place,
-        inertia=RigidInertia(mass, (0.0, 0.0, 0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, half), 0.03, collides_with=NO_COLLISION_MASK),),
-    )
-    builder.add_body(
-        f"rod{leg}",
-        f"cylinder{leg}",
-        Prismatic((0.0, 0.0, 1.0)),
-        f"slide{leg}",
-        placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, length)),
-        inertia=RigidInertia(mass, (0.0, 0.0, -0.5 * half), (moment, moment, thin)),
-        shapes=(Capsule.between((0.0, 0.0, -half), (0.0, 0.0, 0.0), 0.02, collides_with=NO_COLLISION_MASK),),
-    )
+    cylinder, slide = f"cylinder{leg}", Prismatic((0.0, 0.0, 1.0))
+    for name, parent, joint, joint_name, frame, low, high, radius in (
+        (cylinder, "world", Universal(), f"foot{leg}", place, 0.0, half, 0.03),
+        (f"rod{leg}", cylinder, slide, f"slide{leg}", at(z=length), -half, 0.0, 0.02),
+    ):
+        inertia = RigidInertia(mass, (0.0, 0.0, 0.5 * (low + high)), (moment, moment, thin))
+        capsule = Capsule.between((0.0, 0.0, low), (0.0, 0.0, high), radius, collides_with=NO_COLLISION_MASK)
+        builder.add_body(name, parent, joint, joint_name, placement=frame, inertia=inertia, shapes=(capsule,))
 
 
 def _with_z(z: Vec3) -> Mat3:

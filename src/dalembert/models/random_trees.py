@@ -1,4 +1,4 @@
-"""Random trees of every joint type, for tests and measurements."""
+"""Random trees of every joint type, and the book's general chains GU(n), for tests and measurements."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.errors import ArgumentError, own_errors, require_choice
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
+from dalembert.model.dh import DHRow, dh_chain
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
@@ -33,10 +34,8 @@ from dalembert.model.joints import (
 )
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
-from dalembert.models.arguments import require_numbers, require_whole_numbers
+from dalembert.models.parts import bundled
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
-
-__all__ = ["random_inertia", "random_joint", "random_placement", "random_tree"]
 
 EULER_ORDERS = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
 
@@ -116,7 +115,7 @@ def random_inertia(seed: int | Generator) -> RigidInertia:
     return RigidInertia(mass, rng.uniform(-0.2, 0.2, 3).tolist(), SymMat3(xx, yy, zz, xy, xz, yz))
 
 
-@own_errors
+@bundled
 def random_tree(
     seed: int,
     *,
@@ -134,8 +133,6 @@ def random_tree(
     `branching` from 0 (a chain) to 1 (each parent drawn from all earlier bodies and the world). `armature`
     is the largest rotor inertia drawn. `limits` bounds angles and lengths to ±1.
     """
-    require_whole_numbers("random_tree", seed=seed, bodies=bodies)
-    require_numbers("random_tree", branching=branching, armature=armature)
     if seed < 0:
         raise ArgumentError(f"random_tree: seed is {seed}; give zero or more")
     if isinstance(joints, str) or not (joints is None or isinstance(joints, Iterable)):
@@ -178,3 +175,30 @@ def _rotation(rng: Generator) -> Mat3:
         s * (x * y + w * z), 1.0 - s * (x * x + z * z), s * (y * z - w * x),
         s * (x * z - w * y), s * (y * z + w * x), 1.0 - s * (x * x + y * y),
     )  # fmt: skip
+
+
+FIRST_SEED = 2008
+"""Link i draws its numbers from seed FIRST_SEED + i, so that GU(n) begins with GU(n - 1)."""
+
+
+@own_errors
+def gu(n: int) -> Model:
+    """Return GU(n), a chain of n revolute joints with general DH parameters and inertias (Featherstone 2008
+    section 10.3).
+
+    Body frames are Denavit-Hartenberg frames with theta = 0 at q = 0.
+    """
+    if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+        raise ArgumentError(f"gu(n) needs a whole number of joints, 1 or more; got {n!r}")
+    rows, inertias = [], []
+    for i in range(n):
+        rng = np.random.default_rng(FIRST_SEED + i)
+        rows.append(
+            DHRow(
+                a=float(rng.uniform(0.1, 0.4)),
+                alpha=float(rng.choice((-1.0, 1.0)) * rng.uniform(0.2, math.pi / 2.0 - 0.2)),
+                d=float(rng.choice((-1.0, 1.0)) * rng.uniform(0.1, 0.4)),
+            )
+        )
+        inertias.append(random_inertia(rng))
+    return dh_chain(rows, inertias, name=f"gu{n}")

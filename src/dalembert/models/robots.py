@@ -1,4 +1,4 @@
-"""Robot arms with six and seven revolute joints, of human size and industrial mass."""
+"""Robots: arms of six and seven joints, of human size and industrial mass, and a quadruped."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.errors import own_errors
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_placement
-from dalembert.model.joints import Revolute
+from dalembert.model.joints import Free, Revolute
 from dalembert.model.model import Model
-from dalembert.model.shapes import Capsule
+from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.model.topology import WORLD_NAME
-
-__all__ = ["arm6", "arm7"]
+from dalembert.models.parts import at, bundled
 
 QUARTER = math.pi / 2.0
 
@@ -70,13 +68,13 @@ ARM7 = (
 )  # fmt: skip
 
 
-@own_errors
+@bundled
 def arm6() -> Model:
     """Return a six-joint arm with a spherical wrist; reach about 1 m, 39 kg; frame "tool" at the flange."""
     return _arm("arm6", ARM6, tool=0.10)
 
 
-@own_errors
+@bundled
 def arm7() -> Model:
     """Return a seven-joint arm with a spherical shoulder and wrist, redundant like a human arm; frame "tool"
     at the hand.
@@ -105,4 +103,55 @@ def _arm(name: str, links: Sequence[Link], tool: float, nested: Sequence[tuple[s
         )
         parent = link.name
     builder.add_frame("tool", parent, dh_placement(DHRow(0.0, 0.0, tool)).as_transform())
+    return builder.build()
+
+
+HIP = (0.19, 0.05)
+"""Position of the hips on the trunk: forward and to the side [m]."""
+OFFSET, THIGH, SHANK = 0.08, 0.21, 0.21
+"""From the hip's axis out to the thigh, and the lengths of thigh and shank [m]."""
+
+
+@bundled
+def quadruped() -> Model:
+    """Return a quadruped of 12 kg, 0.42 m high at full stretch, x forward, y left; its feet are frames and
+    spheres.
+
+    Each leg: hip abduction about x, hip flexion about y, knee about y (negative: the shank folds back).
+    Joints with motors: all but the free trunk.
+    """
+    builder = ModelBuilder(name="quadruped")
+    trunk = Box((0.40, 0.20, 0.12))
+    builder.add_body("trunk", WORLD_NAME, Free(), "root", inertia=trunk.inertia(mass=6.0), shapes=(trunk,))
+    X, Y = Revolute((1.0, 0.0, 0.0)), Revolute((0.0, 1.0, 0.0))
+    shank = Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, -SHANK), 0.015)
+    foot = Sphere(0.02, placement=at(z=-SHANK), friction=(1.0, 0.02, 0.0001))
+    thigh = Capsule.between((0.0, 0.0, 0.0), (0.0, 0.0, -THIGH), 0.025)
+    corners = (("front_left", 1, 1), ("front_right", 1, -1), ("hind_left", -1, 1), ("hind_right", -1, -1))
+    motors = []
+    for leg, front, left in corners:
+        hip = Capsule.between((0.0, 0.0, 0.0), (0.0, left * OFFSET, 0.0), 0.04)
+        parent, at_hip = "trunk", at(front * HIP[0], left * HIP[1])
+        for part, joint, axis, placement, masses, limits in (
+            ("hip", "abduction", X, at_hip, {hip: 0.55}, Limits(-0.8, 0.8, 30.0, 24.0)),
+            ("thigh", "flexion", Y, at(y=left * OFFSET), {thigh: 0.75}, Limits(-1.5, 3.4, 30.0, 24.0)),
+            ("shank", "knee", Y, at(z=-THIGH), {shank: 0.16, foot: 0.04}, Limits(-2.7, 0.0, 30.0, 36.0)),
+        ):
+            first, *others = [shape.inertia(mass=mass) for shape, mass in masses.items()]
+            builder.add_body(
+                f"{leg}_{part}",
+                parent,
+                axis,
+                f"{leg}_{joint}",
+                placement=placement,
+                inertia=sum(others, first),
+                limits=limits,
+                damping=0.05,
+                armature=0.005,
+                shapes=tuple(masses),
+            )
+            parent = f"{leg}_{part}"
+            motors.append(f"{leg}_{joint}")
+        builder.add_frame(f"{leg}_foot", parent, at(z=-SHANK))
+    builder.set_actuated(motors)
     return builder.build()
