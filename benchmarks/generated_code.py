@@ -4,8 +4,8 @@
     python benchmarks/generated_code.py | diff before.txt -   # prints the functions whose code changed
 
 A row gives the SHA-256 of the LLVM assembly text that the code generator hands to LLVM. The text is caught at
-LLVM's door, so that the digests depend on nothing but the code itself, and compilation ends there: all rows take
-about two minutes. Names that hold digests of the source are left out of the text.
+LLVM's door, so that the digests depend on nothing but the code itself, and compilation ends there: all rows
+take about two minutes. Names that hold digests of the source are left out of the text.
 """
 
 import hashlib
