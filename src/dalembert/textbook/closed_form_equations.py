@@ -38,7 +38,7 @@ from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
 from dalembert.spatial import Motion, RigidInertia, Transform, Vec3
-from dalembert.textbook.lagrange import require_scleronomic
+from dalembert.textbook.lagrange import add_armature, add_at_places, require_scleronomic
 
 
 class ClosedForm(NamedTuple):
@@ -71,8 +71,6 @@ def closed_form(tree: Tree, q: Sequence[Scalar]) -> ClosedForm:
     g: list[Scalar] = [0.0] * n
     for b in tree.bodies:
         path = paths[b]
-        for j, armature in zip(path[len(path) - b.nv :], b.armature, strict=True):
-            _add(H, j, j, armature)
         I_b: RigidInertia = poses[b].inverse_apply(b.inertia)
         weight = I_b * a_g
         for i in path:
@@ -81,12 +79,13 @@ def closed_form(tree: Tree, q: Sequence[Scalar]) -> ClosedForm:
         for j in path:
             h_j = I_b * j.s
             for i in path:
-                _add(H, i, j, i.s.dot(h_j))  # (3)
+                add_at_places(H, i.places, j.places, i.s.dot(h_j))  # (3)
             for k, B_jk in itertools.zip_longest(path, j.B):
                 f_jk = k.s.cross(h_j) if B_jk is None else k.s.cross(h_j) + I_b * B_jk
                 for i in path:
                     for r, ratio in i.places:
-                        _add(C[r], j, k, i.s.dot(f_jk) * ratio)  # (4)
+                        add_at_places(C[r], j.places, k.places, i.s.dot(f_jk) * ratio)  # (4)
+    add_armature(tree, H)
     return ClosedForm(H, C, g)
 
 
@@ -136,13 +135,6 @@ def _rings(body: Body, q: Sequence[Scalar]) -> list[tuple[Motion, ...]]:
         directional_derivative(lambda x: joint.subspace(x), own_q, joint.position_rate(own_q, unit))[1]
         for unit in units
     ]
-
-
-def _add(matrix: Matrix, i: _Variable, j: _Variable, x: Scalar) -> None:
-    """Add an element at the places of two variables: G^T (...) G where joints are coupled."""
-    for r, ratio_r in i.places:
-        for c, ratio_c in j.places:
-            matrix[r][c] = matrix[r][c] + x * (ratio_r * ratio_c)
 
 
 # Inverse dynamics with every vector in world coordinates, external forces in either frame.

@@ -24,7 +24,6 @@ from dalembert.algorithms.articulated import joint_inertia, velocity_products
 from dalembert.algorithms.dense import (
     Matrix,
     Rows,
-    SymmetricFactor,
     Vector,
     dot,
     factor,
@@ -46,37 +45,36 @@ from dalembert.algorithms.open_tree import (
 )
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body
+from dalembert.model.joints.joint import Scalars
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero
-from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Vec3
+from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
 from dalembert.textbook.handles import (
+    ConstraintSpaceHandle,
     Equations,
-    active_force,
+    Forces,
+    Inertia,
     body_equations,
     collect,
+    combine,
+    constraint_space_handle,
     free_acceleration,
+    handle_inertia,
     joint_forces,
     relative_acceleration,
     require_invertible_inertias,
+    rows_of,
 )
+from dalembert.textbook.lagrange import add_armature
 
 FUNCTION = 'forward_dynamics with method="aba_constraint_space"'
 
 
-class _Handle(NamedTuple):
-    """A body with what it carries: the factors of I^A and Y, p^A and z."""
-
-    inertia: SymmetricFactor
-    p: Force
-    Y: SymmetricFactor
-    z: Vector
-
-
 def forward_dynamics_in_constraint_space(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
@@ -96,24 +94,12 @@ def forward_dynamics_in_constraint_space(
     )
 
     def inward(
-        body: Body, gathered: tuple[ArticulatedInertia, Force]
-    ) -> tuple[tuple[ArticulatedInertia, Force], _Handle]:
+        body: Body, children: tuple[ArticulatedInertia, Force]
+    ) -> tuple[tuple[ArticulatedInertia, Force], ConstraintSpaceHandle]:
         X, T, E, _, active, c, p = joints[body]
-        I_A, p_A = gathered[0] + body.inertia, gathered[1] + p
-        inertia = factor(I_A.matrix())
-        columns = [t.to_list() for t in T]
-        moved = [inertia.solve(t) for t in columns]
-        lower = [[dot(columns[i], moved[j]) for j in range(i + 1)] for i in range(len(T))]
-        for i, x in enumerate(E):
-            lower[i][i] = lower[i][i] + x
-        Y = factor(lower)
-        error = c - Motion.of(inertia.solve((active - p_A).to_list()))
-        z = [error.dot(t) for t in T]  # (1)
-        rows = [[t[i] for t in columns] for i in range(6)]
-        weighted = [Y.solve(row) for row in rows]
-        I_a = ArticulatedInertia.from_upper(lambda i, j: dot(weighted[i], rows[j]))
-        p_a = active + Force.of([dot(w, z) for w in weighted])  # (2)
-        return (X.inverse_apply(I_a), X.inverse_apply(p_a)), _Handle(inertia, p_A, Y, z)
+        I_A, p_A = children[0] + body.inertia, children[1] + p
+        handle, I_a, p_a = constraint_space_handle(I_A, p_A, T, E, active, c)  # (1), (2)
+        return (X.inverse_apply(I_a), X.inverse_apply(p_a)), handle
 
     handles, _ = tree.inward(inward, (ArticulatedInertia.zero(), Force.zero()))
 
@@ -122,9 +108,7 @@ def forward_dynamics_in_constraint_space(
         inertia, p_A, Y, z = handles[body]
         a_prime = X.apply(a_parent)
         multipliers = Y.solve([z_k + a_prime.dot(t) for z_k, t in zip(z, T, strict=True)])
-        f = active
-        for t, x in zip(T, multipliers, strict=True):
-            f = f + t * x
+        f = active + combine(T, multipliers)
         a = Motion.of(inertia.solve((f - p_A).to_list()))  # (3)
         return a, relative_acceleration(a_prime, a, c, T_a)  # (4)
 
@@ -153,7 +137,7 @@ class Constrained(NamedTuple):
     multipliers: Vector
 
 
-def constrain(equations: Equations, K: Rows, k: Sequence[Scalar]) -> Constrained:
+def constrain(equations: Equations, K: Rows, k: Scalars) -> Constrained:
     """Solve Eq. 3.17 for a and lambda; K may have dependent rows, whose lambda is then 0."""
     H, C, tau = equations
     inertia = factor(H)
@@ -181,8 +165,6 @@ def constraint_matrix(H: Rows, K: Rows) -> Matrix:
 # `I` the inertia, `p` the bias force v x* I v - f_g, `f` the applied force, `S` the joint's motion subspace
 # and `T` its constraint-force subspace, all in one coordinate system.
 
-Inertia = RigidInertia | ArticulatedInertia
-
 
 def apparent_inverse_inertia(
     inertia: Inertia, p: Force, S: Sequence[Motion], c: Motion
@@ -191,16 +173,14 @@ def apparent_inverse_inertia(
 
     Phi has the range S, the null space S^⊥ and the rank of S (Eqs 3.53 to 3.55).
     """
-    own = factor(joint_inertia(S, [inertia * s for s in S], [0.0] * len(S)))
-    columns = [s.to_list() for s in S]
-    rows = transpose(columns) or zeros(6, 0)
-    weighted = [own.solve(row) for row in rows]  # the rows of S (S^T I S)^-1
-    Phi = symmetric_product(weighted, rows)
+    H = factor(joint_inertia(S, [inertia * s for s in S], [0.0] * len(S)))
+    rows = rows_of(S)
+    Phi = symmetric_product([H.solve(row) for row in rows], rows)
     return Phi, c - Motion.of(times(Phi, (inertia * c + p).to_list()))
 
 
 def body_with_constraint_forces(
-    inertia: Inertia, p: Force, T: Sequence[Force], k: Sequence[Scalar], f: Force
+    inertia: Inertia, p: Force, T: Sequence[Force], k: Scalars, f: Force
 ) -> tuple[Motion, list[Scalar]]:
     """Return (a, lambda) by method 2: [I T; T^T 0] [a; -lambda] = [f - p; k],
     k = -T'^T v = T^T c (Eq. 3.60)."""
@@ -240,7 +220,7 @@ class Reduced(NamedTuple):
     independent: Vector
 
 
-def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
+def project(equations: Equations, G: Rows, g: Scalars) -> Equations:
     """Return H_G y'' + C_G = u (Eq. 3.21): a system like the first, in the independent variables."""
     H, C, tau = equations
     columns = transpose(G)
@@ -250,7 +230,7 @@ def project(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Equations:
     return Equations(H_G, times(columns, bias), times(columns, tau))
 
 
-def constrain_explicitly(equations: Equations, G: Rows, g: Sequence[Scalar]) -> Reduced:
+def constrain_explicitly(equations: Equations, G: Rows, g: Scalars) -> Reduced:
     """Return a, tau_c and y'' of the constrained system, by projection (Eq. 3.20)."""
     H, C, tau = equations
     independent = free_acceleration(project(equations, G, g))
@@ -259,24 +239,22 @@ def constrain_explicitly(equations: Equations, G: Rows, g: Sequence[Scalar]) -> 
     return Reduced(acceleration, force, independent)
 
 
-def three_block_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
+def three_block_system(equations: Equations, G: Rows, g: Scalars) -> tuple[Matrix, Vector]:
     """Return matrix and right-hand side of Eq. 3.18, whose unknowns are a, tau_c, y''."""
     H, C, tau = equations
     n, ny = len(H), len(G[0]) if G else 0
-    unit = identity(n)
-    top = [[*row, *[-x for x in e], *[0.0] * ny] for row, e in zip(H, unit, strict=True)]
-    middle = [[*[-x for x in e], *[0.0] * n, *row] for e, row in zip(unit, G, strict=True)]
+    less_one = _negative(identity(n))
+    top = [[*row, *e, *[0.0] * ny] for row, e in zip(H, less_one, strict=True)]
+    middle = [[*e, *[0.0] * n, *row] for e, row in zip(less_one, G, strict=True)]
     bottom = [[*[0.0] * n, *column, *[0.0] * ny] for column in transpose(G)]
     right = [*[t - c for t, c in zip(tau, C, strict=True)], *[-x for x in g], *[0.0] * ny]
     return top + middle + bottom, right
 
 
-def dual_system(equations: Equations, G: Rows, g: Sequence[Scalar]) -> tuple[Matrix, Vector]:
+def dual_system(equations: Equations, G: Rows, g: Scalars) -> tuple[Matrix, Vector]:
     """Return matrix and right-hand side of Eq. 3.19, whose unknowns are -tau_c, y'': the dual of Eq. 3.17."""
-    n, ny = len(equations.H), len(G[0]) if G else 0
-    inertia = factor(equations.H)
-    inverse = [inertia.solve(e) for e in identity(n)]
-    top = [[*row, *own] for row, own in zip(transpose(inverse), G, strict=True)]
+    ny = len(G[0]) if G else 0
+    top = [[*row, *own] for row, own in zip(handle_inertia(equations.H), G, strict=True)]
     bottom = [[*column, *[0.0] * ny] for column in transpose(G)]
     free = free_acceleration(equations)
     return top + bottom, [*[a - x for a, x in zip(free, g, strict=True)], *[0.0] * ny]
@@ -298,9 +276,9 @@ Moving = tuple[dict[int, Motion], Motion]
 
 def forward_dynamics_by_projection(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
@@ -322,9 +300,9 @@ def forward_dynamics_by_projection(
 
 def projected_equations(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
@@ -340,33 +318,17 @@ def projected_equations(
         J = {place: X.apply(column) for place, column in parent[0].items()}
         for places, s in zip(velocity_places(body), S, strict=True):
             for place, ratio in places:
-                own = s * ratio
-                J[place] = J[place] + own if place in J else own
+                J[place] = J.get(place, Motion.zero()) + s * ratio
         motion = (J, X.apply(parent[1]) + c)  # (1)
         return motion, motion
 
-    motions = list(tree.outward(step, ({}, Motion(Vec3.zero(), -tree.gravity))))
+    motions = tree.outward(step, ({}, Motion(Vec3.zero(), -tree.gravity)))
     bodies = collect(body_equations(body.inertia, moved[body][2], Force.zero()) for body in tree.bodies)
-    G: Matrix = []
-    g: Vector = []
-    for J, bias in motions:
-        columns = [J[place].to_list() if place in J else [0.0] * 6 for place in range(tree.nv)]
-        G += [[column[i] for column in columns] for i in range(6)]
-        g += bias.to_list()
-    M, b, _ = project(bodies, G, g)
-    return Equations(_with_armature(tree, M), b, list(tau))
-
-
-def _with_armature(tree: Tree, M: Matrix) -> Matrix:
-    """Return M plus the armature of every joint at its places in v."""
-    for body in tree.bodies:
-        for places, armature in zip(velocity_places(body), body.armature, strict=True):
-            if is_zero(armature):
-                continue
-            for i, ratio in places:
-                for j, other in places:
-                    M[i][j] = M[i][j] + ratio * other * armature
-    return M
+    zero = Motion.zero()
+    G = [row for J, _ in motions for row in rows_of([J.get(place, zero) for place in range(tree.nv)])]
+    M, b, _ = project(bodies, G, [x for _, g in motions for x in g])
+    add_armature(tree, M)
+    return Equations(M, b, list(tau))
 
 
 # Assembly formulae by block Gaussian elimination (Featherstone 2008 §7.4, the systematic procedure).
@@ -428,8 +390,9 @@ def solve_composite(equation: CompositeEquation, width: int = 6) -> list[Express
                 continue
             factor = transpose(solve(transpose(pivot), transpose(below)))  # below pivot^-1
             for k in present:
-                if k > j:
-                    A[i][k] = _less(A[i][k], factor, A[j][k])
+                over = A[j][k]
+                if k > j and over is not None:
+                    A[i][k] = minus(A[i][k] or zeros(sizes[i], sizes[k]), product(factor, over))
             right[i] = minus(right[i], product(factor, right[j]))
     found: list[Matrix] = [[] for _ in sizes]
     for i in reversed(present):
@@ -445,104 +408,55 @@ def solve_composite(equation: CompositeEquation, width: int = 6) -> list[Express
 
 
 def standard_equations(
-    I_1: ArticulatedInertia,
-    p_1: Force,
-    I_2: ArticulatedInertia,
-    p_2: Force,
-    S: Sequence[Motion],
-    c: Motion,
-    tau: Sequence[Scalar],
+    I_1: Inertia, p_1: Force, I_2: Inertia, p_2: Force, S: Sequence[Motion], c: Motion, tau: Scalars
 ) -> CompositeEquation:
     """Return the equations of x = (f, f_1, f_2, a_2, q̈), y = a_1: Eqs 7.51 to 7.55."""
-    one, n = identity(6), len(S)
-    S_rows, S_transposed = _rows(S), [s.to_list() for s in S]
+    one, less_one = identity(6), _negative(identity(6))
     matrix: list[list[Block]] = [
-        [one, _negative(one), _negative(one), None, None],
+        [one, less_one, less_one, None, None],
         [None, one, None, None, None],
         [None, None, one, _negative(I_2.matrix()), None],
-        [None, None, None, one, _negative(S_rows)],
-        [None, None, S_transposed, None, None],
+        [None, None, None, one, _negative(rows_of(S))],
+        [None, None, [s.to_list() for s in S], None, None],
     ]
-    constant = [[0.0] * 6, p_1.to_list(), p_2.to_list(), c.to_list(), list(tau)]
-    return CompositeEquation(matrix, constant, [None, I_1.matrix(), None, one, None], (6, 6, 6, 6, n))
+    constant = [[0.0] * 6, list(p_1), list(p_2), list(c), list(tau)]
+    return CompositeEquation(matrix, constant, [None, I_1.matrix(), None, one, None], (6, 6, 6, 6, len(S)))
 
 
 def variant_1_equations(
-    Phi_1: Rows,
-    b_1: Motion,
-    Phi_2: Rows,
-    b_2: Motion,
-    T: Sequence[Force],
-    T_a: Sequence[Force],
-    c: Motion,
-    tau: Sequence[Scalar],
+    Phi_1: Rows, b_1: Motion, Phi_2: Rows, b_2: Motion, T: Forces, T_a: Forces, c: Motion, tau: Scalars
 ) -> CompositeEquation:
     """Return the equations of x = (a_1, a_2, f_1, f_2, lambda), y = f,
     with inverse inertias and the implicit joint constraint."""
-    one, n = identity(6), len(T)
-    T_rows, T_transposed = _rows(T), [t.to_list() for t in T]
+    one, T_transposed = identity(6), [t.to_list() for t in T]
     matrix: list[list[Block]] = [
         [one, None, _negative(Phi_1), None, None],
         [None, one, None, _negative(Phi_2), None],
         [None, None, one, one, None],
-        [None, None, None, one, _negative(T_rows)],
+        [None, None, None, one, _negative(rows_of(T))],
         [_negative(T_transposed), T_transposed, None, None, None],
     ]
-    constant = [
-        b_1.to_list(),
-        b_2.to_list(),
-        [0.0] * 6,
-        active_force(T_a, tau).to_list(),
-        times(T_transposed, c.to_list()),
-    ]
-    return CompositeEquation(matrix, constant, [None, None, one, None, None], (6, 6, 6, 6, n))
+    constant = [list(b_1), list(b_2), [0.0] * 6, list(combine(T_a, tau)), [c.dot(t) for t in T]]
+    return CompositeEquation(matrix, constant, [None, None, one, None, None], (6, 6, 6, 6, len(T)))
 
 
 def variant_2_equations(
-    I_1: ArticulatedInertia,
-    p_1: Force,
-    I_2: ArticulatedInertia,
-    p_2: Force,
-    T: Sequence[Force],
-    T_a: Sequence[Force],
-    c: Motion,
-    tau: Sequence[Scalar],
+    I_1: Inertia, p_1: Force, I_2: Inertia, p_2: Force, T: Forces, T_a: Forces, c: Motion, tau: Scalars
 ) -> CompositeEquation:
     """Return the equations of x = (f, f_1, f_2, a_2, lambda), y = a_1,
     with inertias and the implicit joint constraint."""
-    one, n = identity(6), len(T)
-    T_rows, T_transposed = _rows(T), [t.to_list() for t in T]
+    one, less_one, T_transposed = identity(6), _negative(identity(6)), [t.to_list() for t in T]
     matrix: list[list[Block]] = [
-        [one, _negative(one), _negative(one), None, None],
+        [one, less_one, less_one, None, None],
         [None, one, None, None, None],
         [None, None, one, _negative(I_2.matrix()), None],
-        [None, None, one, None, _negative(T_rows)],
+        [None, None, one, None, _negative(rows_of(T))],
         [None, None, None, T_transposed, None],
     ]
-    constant = [
-        [0.0] * 6,
-        p_1.to_list(),
-        p_2.to_list(),
-        active_force(T_a, tau).to_list(),
-        times(T_transposed, c.to_list()),
-    ]
-    return CompositeEquation(
-        matrix, constant, [None, I_1.matrix(), None, None, T_transposed], (6, 6, 6, 6, n)
-    )
-
-
-def _less(block: Block, factor: Matrix, over: Block) -> Block:
-    """Return block - factor over, where either may be zero."""
-    if over is None:
-        return block
-    change = product(factor, over)
-    return _negative(change) if block is None else minus(block, change)
+    constant = [[0.0] * 6, list(p_1), list(p_2), list(combine(T_a, tau)), [c.dot(t) for t in T]]
+    coefficient: list[Block] = [None, I_1.matrix(), None, None, T_transposed]
+    return CompositeEquation(matrix, constant, coefficient, (6, 6, 6, 6, len(T)))
 
 
 def _negative(A: Rows) -> Matrix:
     return [[0.0 if is_zero(x) else -x for x in row] for row in A]
-
-
-def _rows(columns: Sequence[Motion | Force]) -> Matrix:
-    """Return the 6 x n matrix with these columns."""
-    return transpose([column.to_list() for column in columns]) or zeros(6, 0)

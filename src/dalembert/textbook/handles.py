@@ -24,6 +24,7 @@ the joint: other joints can be connected to the same body. Y = L diag(d) L^T; V_
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -33,19 +34,21 @@ from dalembert.algorithms.articulated import joint_inertia, velocity_products
 from dalembert.algorithms.dense import (
     Matrix,
     Rows,
+    SymmetricFactor,
     Vector,
     dot,
     factor,
     factor_semidefinite,
     identity,
     minus,
-    plus,
     reduce_rows,
     solve,
+    symmetric_from_lower,
     symmetric_product,
     times,
     transpose,
     unit,
+    zeros,
 )
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.inverse_dynamics import bias_forces
@@ -55,11 +58,15 @@ from dalembert.algorithms.open_tree import variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l_transposed
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body, Frame
+from dalembert.model.joints.joint import Scalars
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, literal, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
 from dalembert.spatial.transform import Placement
+
+Forces = Sequence[Force]
+Inertia = RigidInertia | ArticulatedInertia
 
 
 @final
@@ -84,10 +91,14 @@ class ArticulatedBody:
 
     def acceleration(self, i: int, forces: Mapping[int, Force]) -> Motion:
         """Return a_i, under forces on the handles (Eq. 7.57)."""
-        total = self.b[i].to_list()
+        return self._accelerate(i, forces, self.b[i].to_list())
+
+    def _accelerate(self, i: int, forces: Mapping[int, Force], a: Vector) -> Motion:
+        """Return a + sum_j Phi_ij f_j."""
         for j, force in forces.items():
-            total = _sum(total, self.response(i, j, force))
-        return Motion.of(total)
+            change = self.response(i, j, force)
+            a = a if change is None else [x + y for x, y in zip(a, change, strict=True)]
+        return Motion.of(a)
 
 
 class HandleJoint(NamedTuple):
@@ -111,11 +122,23 @@ class HandleJoint(NamedTuple):
     def across(self, motions: Mapping[int, Motion]) -> Vector:
         """Return T^T (a_s - a_p) for motions of the handles."""
         a_s, a_p = motions[self.successor], motions[self.predecessor]
-        return [a_s.dot(s) - a_p.dot(p) for s, p in zip(self.T_successor, self.T_predecessor, strict=True)]
+        return [a_s.dot(s) - a_p.dot(p) for s, p in self._columns()]
+
+    def _columns(self) -> Iterable[tuple[Force, Force]]:
+        """Return the columns of T, each in the coordinates of both bodies."""
+        return zip(self.T_successor, self.T_predecessor, strict=True)
+
+    def _push(self, forces: Mapping[int, Force], f_s: Force, f_p: Force) -> dict[int, Force]:
+        """Return forces with f on the successor and -f on the predecessor added, f in coordinates of both."""
+        pushed = {**forces, self.successor: forces.get(self.successor, Force.zero()) + f_s}
+        return {**pushed, self.predecessor: pushed.get(self.predecessor, Force.zero()) - f_p}
 
 
 class ConnectedJoints(NamedTuple):
-    """Joints that have been connected, with the factors that give their forces (2)."""
+    """Joints that have been connected, with the factors that give their forces (2).
+
+    `V`, by handle, has a vector L^-1 K_j^T for each of the six coordinates of a force; `z` = L^-1 y.
+    """
 
     joints: tuple[HandleJoint, ...]
     L: Matrix
@@ -144,31 +167,34 @@ def connect(
     body: ArticulatedBody, joints: Sequence[HandleJoint], handles: Sequence[int]
 ) -> tuple[ArticulatedBody, ConnectedJoints]:
     """Return the articulated body with the joints connected, seen at the given handles (Eqs 7.62, 7.63)."""
-    b = {i: _with_active_forces(body, joints, i) for i in body.handles}
-    K = {i: _columns(body, joints, i) for i in body.handles}
-    columns = range(sum(len(joint.gamma) for joint in joints))
-    moved = [{i: Motion.of(K[i][column]) for i in K} for column in columns]
-    Y_columns = [[x for joint in joints for x in joint.across(moved[column])] for column in columns]
-    E = [x for joint in joints for x in joint.E]
-    Y = [[Y_columns[j][i] + (E[i] if i == j else 0.0) for j in range(i + 1)] for i in columns]
+    active: dict[int, Force] = {}
+    for joint in joints:
+        active = joint._push(active, joint.active_successor, joint.active_predecessor)
+    b = {i: body.acceleration(i, active) for i in body.handles}
+    pushes = [joint._push({}, s, p) for joint in joints for s, p in joint._columns()]
+    K = [{i: body._accelerate(i, push, [0.0] * 6) for i in body.handles} for push in pushes]
+    Y = transpose([[x for joint in joints for x in joint.across(column)] for column in K])
+    for k, x in enumerate(x for joint in joints for x in joint.E):
+        Y[k][k] = Y[k][k] + x
     y = [x - g for joint in joints for x, g in zip(joint.across(b), joint.gamma, strict=True)]
-    if any(joint.scale is not None for joint in joints):
-        L, reciprocals = _factors(Y, [x for joint in joints for x in joint.scale or ()])
-    else:
-        L, reciprocals = _factors(Y, None)
-    V = {i: _forward(L, K[i]) for i in handles}
-    z = [row[0] for row in _forward(L, [[x] for x in y])]
-    Phi: dict[tuple[int, int], Matrix] = {}
-    for i in handles:
-        for j in handles:
-            if i <= j:
-                Phi[i, j] = _reduced_response(body.Phi.get((i, j)), V[i], V[j], reciprocals, i == j)
-    weighted = [r * x for r, x in zip(reciprocals, z, strict=True)]
-    b_A = {
-        i: Motion.of([x - dot(column, weighted) for x, column in zip(b[i].to_list(), _six_columns(V[i]))])
-        for i in handles
+    repeating = any(joint.scale is not None for joint in joints)
+    scale = [x for joint in joints for x in joint.scale or ()]
+    factors = factor_semidefinite(Y, scale=scale) if repeating else factor(Y)
+    z = factors.forward(y)
+    V = {i: [factors.forward(row) for row in rows_of([column[i] for column in K])] for i in handles}
+    weighted = {
+        i: [[x * r for x, r in zip(row, factors.reciprocals, strict=True)] for row in V[i]] for i in handles
     }
-    return ArticulatedBody(Phi, b_A), ConnectedJoints(tuple(joints), L, reciprocals, V, z)
+    b_A = {i: b[i] - Motion.of([dot(row, z) for row in weighted[i]]) for i in handles}
+    Phi: dict[tuple[int, int], Matrix] = {}
+    for i, j in itertools.product(handles, handles):
+        before = body.Phi.get((i, j)) or zeros(6, 6)
+        if i == j:
+            lower = [[before[c][r] - dot(V[i][c], weighted[i][r]) for c in range(r + 1)] for r in range(6)]
+            Phi[i, i] = symmetric_from_lower(lower)
+        elif i < j:
+            Phi[i, j] = minus(before, [[dot(row, w) for w in weighted[j]] for row in V[i]])
+    return ArticulatedBody(Phi, b_A), ConnectedJoints(tuple(joints), factors.L, factors.reciprocals, V, z)
 
 
 def disconnect(
@@ -179,86 +205,20 @@ def disconnect(
 
     A handle that the whole has lost feels the joints alone, one that it has kept both.
     """
-    total = list(connected.z)
-    for i, rows in connected.V.items():
-        total = [t + dot(row, forces[i].to_list()) for t, row in zip(total, rows, strict=True)]
-    x = [-(r * t) for r, t in zip(connected.reciprocals, total, strict=True)]
-    for i in reversed(range(len(x))):
-        for j in range(i + 1, len(x)):
-            x[i] = x[i] - connected.L[j][i] * x[j]
+    joints, L, reciprocals, V, z = connected
+    total = list(z)
+    for i, rows in V.items():
+        total = [t + dot(row, forces[i].to_list()) for t, row in zip(total, transpose(rows), strict=True)]
+    x = SymmetricFactor(L, reciprocals).backward([-(r * t) for r, t in zip(reciprocals, total, strict=True)])
     found = dict(forces)
     multipliers: list[Vector] = []
-    for joint in connected.joints:
+    for joint in joints:
         own, x = x[: len(joint.gamma)], x[len(joint.gamma) :]
-        push, pull = joint.active_successor, joint.active_predecessor
-        for factor_, s, p in zip(own, joint.T_successor, joint.T_predecessor, strict=True):
-            push, pull = push + s * factor_, pull + p * factor_
-        found[joint.successor] = found.get(joint.successor, Force.zero()) + push
-        found[joint.predecessor] = found.get(joint.predecessor, Force.zero()) - pull
+        f_s = joint.active_successor + combine(joint.T_successor, own)
+        f_p = joint.active_predecessor + combine(joint.T_predecessor, own)
+        found = joint._push(found, f_s, f_p)
         multipliers.append(own)
     return found, multipliers
-
-
-def _with_active_forces(body: ArticulatedBody, joints: Sequence[HandleJoint], i: int) -> Motion:
-    """Return b_i with the active forces of the joints as external ones."""
-    total = body.b[i].to_list()
-    for joint in joints:
-        total = _sum(total, body.response(i, joint.successor, joint.active_successor))
-        total = _sum(total, body.response(i, joint.predecessor, -joint.active_predecessor))
-    return Motion.of(total)
-
-
-def _columns(body: ArticulatedBody, joints: Sequence[HandleJoint], i: int) -> list[Vector]:
-    """Return the columns of K_i (1)."""
-    columns = []
-    for joint in joints:
-        for s, p in zip(joint.T_successor, joint.T_predecessor, strict=True):
-            column = _sum([0.0] * 6, body.response(i, joint.successor, s))
-            columns.append(_sum(column, body.response(i, joint.predecessor, -p)))
-    return columns
-
-
-def _factors(Y: Matrix, scale: Vector | None) -> tuple[Matrix, Vector]:
-    found = factor(Y) if scale is None else factor_semidefinite(Y, scale=scale)
-    return found.L, found.reciprocals
-
-
-def _forward(L: Matrix, rows: Sequence[Sequence[Scalar]]) -> list[Vector]:
-    """Return L^-1 B, row by row, for a unit lower-triangular L."""
-    found: list[Vector] = []
-    for i, row in enumerate(rows):
-        own = list(row)
-        for j in range(i):
-            if not is_zero(L[i][j]):
-                own = [x - L[i][j] * y for x, y in zip(own, found[j], strict=True)]
-        found.append(own)
-    return found
-
-
-def _reduced_response(
-    block: Matrix | None, V_i: list[Vector], V_j: list[Vector], reciprocals: Vector, symmetric: bool
-) -> Matrix:
-    """Return Phi_ij - V_i^T d^-1 V_j (2), of which a symmetric block is computed once."""
-    left = _six_columns(V_i)
-    right = _six_columns([[r * x for x in row] for r, row in zip(reciprocals, V_j, strict=True)])
-
-    def entry(r: int, c: int) -> Scalar:
-        change = dot(left[r], right[c])
-        return -change if block is None else block[r][c] - change
-
-    if not symmetric:
-        return [[entry(r, c) for c in range(6)] for r in range(6)]
-    upper = [[entry(r, c) if c >= r else 0.0 for c in range(6)] for r in range(6)]
-    return [[upper[min(r, c)][max(r, c)] for c in range(6)] for r in range(6)]
-
-
-def _six_columns(V: list[Vector]) -> list[Vector]:
-    """Return the six columns of V, which has a row for each force variable, or no rows."""
-    return [[row[c] for row in V] for c in range(6)]
-
-
-def _sum(total: Vector, change: Vector | None) -> Vector:
-    return total if change is None else [x + y for x, y in zip(total, change, strict=True)]
 
 
 # Alternative assembly formulae: two handles connected by a joint (Featherstone 2008 §7.4, Table 7.2).
@@ -273,32 +233,18 @@ def _sum(total: Vector, change: Vector | None) -> Vector:
 
 
 def assemble_inverse(
-    Phi_1: Rows,
-    b_1: Motion,
-    Phi_2: Rows,
-    b_2: Motion,
-    T: Sequence[Force],
-    T_a: Sequence[Force],
-    c: Motion,
-    tau: Sequence[Scalar],
+    Phi_1: Matrix, b_1: Motion, Phi_2: Matrix, b_2: Motion, T: Forces, T_a: Forces, c: Motion, tau: Scalars
 ) -> tuple[Matrix, Motion]:
     """Return (Phi^A, b^A) of handle 1 with handle 2 jointed to it: variant 1.
 
     Y = T^T (Phi_1 + Phi_2) T,   z = T^T (c + b_1 - b_2 - (Phi_1 + Phi_2) T_a tau)
     Phi^A = Phi_1 - Phi_1 T Y^-1 T^T Phi_1,   b^A = b_1 - Phi_1 T_a tau - Phi_1 T Y^-1 z
     """
-    active = active_force(T_a, tau).to_list()
-    both = plus(Phi_1, Phi_2)
-    columns = [t.to_list() for t in T]
-    Y = factor([[dot(t, times(both, u)) for u in columns] for t in columns])
-    error = c + b_1 - b_2 - Motion.of(times(both, active))
-    K = [times(Phi_1, t) for t in columns]  # the columns of Phi_1 T
-    rows = [[column[i] for column in K] for i in range(6)]
-    weighted = [Y.solve(row) for row in rows]  # the rows of Phi_1 T Y^-1
-    Phi_A = minus(Phi_1, [[dot(w, row) for row in rows] for w in weighted])
-    z = [error.dot(t) for t in T]
-    b_A = b_1 - Motion.of(times(Phi_1, active)) - Motion.of([dot(w, z) for w in weighted])
-    return Phi_A, b_A
+    active = combine(T_a, tau)
+    joint = HandleJoint(1, 2, tuple(T), tuple(T), active, active, [c.dot(t) for t in T], [0.0] * len(T))
+    parts = collect_parts([single_body(1, Phi_1, b_1), single_body(2, Phi_2, b_2)])
+    whole, _ = connect(parts, [joint], [1])
+    return whole.Phi[1, 1], whole.b[1]
 
 
 def assemble_in_constraint_space(
@@ -306,27 +252,45 @@ def assemble_in_constraint_space(
     p_1: Force,
     I_2: ArticulatedInertia,
     p_2: Force,
-    T: Sequence[Force],
-    T_a: Sequence[Force],
+    T: Forces,
+    T_a: Forces,
     c: Motion,
-    tau: Sequence[Scalar],
+    tau: Scalars,
 ) -> tuple[ArticulatedInertia, Force]:
     """Return (I^A, p^A) of handle 1 with handle 2 jointed to it: variant 2.
 
     Y = T^T I_2^-1 T,   z = T^T (c - I_2^-1 (T_a tau - p_2))
     I^A = I_1 + T Y^-1 T^T,   p^A = p_1 + T_a tau + T Y^-1 z
     """
-    inertia_2 = factor(I_2.matrix())
-    active = active_force(T_a, tau)
-    columns = [t.to_list() for t in T]
-    moved = [inertia_2.solve(t) for t in columns]  # the columns of I_2^-1 T
-    Y = factor([[dot(t, u) for u in moved] for t in columns])
-    error = c - Motion.of(inertia_2.solve((active - p_2).to_list()))
-    rows = [[t[i] for t in columns] for i in range(6)]
+    _, I_a, p_a = constraint_space_handle(I_2, p_2, T, [0.0] * len(T), combine(T_a, tau), c)
+    return I_1 + I_a, p_1 + p_a
+
+
+class ConstraintSpaceHandle(NamedTuple):
+    """A body with all that it carries: the factors of its inertia and of Y, its bias force p, and z."""
+
+    inertia: SymmetricFactor
+    p: Force
+    Y: SymmetricFactor
+    z: Vector
+
+
+def constraint_space_handle(
+    I_2: ArticulatedInertia, p_2: Force, T: Forces, E: Scalars, active: Force, c: Motion
+) -> tuple[ConstraintSpaceHandle, ArticulatedInertia, Force]:
+    """Return handle 2 by variant 2, and I^a and p^a that handle 1 feels of it; Y has E on its diagonal."""
+    inertia = factor(I_2.matrix())
+    rows = rows_of(T)
+    lower = [[dot(t.to_list(), inertia.solve(u.to_list())) for u in T[: i + 1]] for i, t in enumerate(T)]
+    for i, x in enumerate(E):
+        lower[i][i] = lower[i][i] + x
+    Y = factor(lower)
+    error = c - Motion.of(inertia.solve((active - p_2).to_list()))
+    z = [error.dot(t) for t in T]
     weighted = [Y.solve(row) for row in rows]  # the rows of T Y^-1
     I_a = ArticulatedInertia.from_upper(lambda i, j: dot(weighted[i], rows[j]))
-    z = [error.dot(t) for t in T]
-    return I_1 + I_a, p_1 + active + Force.of([dot(w, z) for w in weighted])
+    p_a = active + Force.of([dot(w, z) for w in weighted])
+    return ConstraintSpaceHandle(inertia, p_2, Y, z), I_a, p_a
 
 
 def inverse_inertia(I_A: ArticulatedInertia, p_A: Force) -> tuple[Matrix, Motion]:
@@ -336,18 +300,23 @@ def inverse_inertia(I_A: ArticulatedInertia, p_A: Force) -> tuple[Matrix, Motion
     return Phi, Motion.of(inertia.solve((-p_A).to_list()))
 
 
-def relative_acceleration(a_1: Motion, a_2: Motion, c: Motion, T_a: Sequence[Force]) -> list[Scalar]:
+def relative_acceleration(a_1: Motion, a_2: Motion, c: Motion, T_a: Forces) -> list[Scalar]:
     """Return q̈ = T_a^T (a_2 - a_1 - c), which the variants do not give on their way (§7.4, footnote)."""
     across = a_2 - a_1 - c
     return [across.dot(t) for t in T_a]
 
 
-def active_force(T_a: Sequence[Force], tau: Sequence[Scalar]) -> Force:
-    """Return T_a tau."""
+def combine(T: Forces, x: Scalars) -> Force:
+    """Return T x, such as the active force T_a tau."""
     total = Force.zero()
-    for t, x in zip(T_a, tau, strict=True):
-        total = total + t * x
+    for t, x_i in zip(T, x, strict=True):
+        total = total + t * x_i
     return total
+
+
+def rows_of(columns: Sequence[Motion | Force]) -> Matrix:
+    """Return the 6 x n matrix with these columns."""
+    return transpose([column.to_list() for column in columns]) or zeros(6, 0)
 
 
 # The force that a tree joint transmits, with armature (Featherstone 2008 §3.5).
@@ -384,9 +353,9 @@ class JointForces(NamedTuple):
 
 def joint_forces(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
@@ -402,7 +371,7 @@ def joint_forces(
         T_a = body.joint.active_subspace(own_q, time)
         rotor = [t * sqrt(m) for t, m in zip(T_a, body.armature, strict=True) if not is_zero(m)]
         E = [0.0] * len(T) + [1.0] * len(rotor)
-        active = active_force(T_a, body.own_v(tau))
+        active = combine(T_a, body.own_v(tau))
         return (), JointForces(joint.X, (*T, *rotor), E, T_a, active, c, p)
 
     return tree.outward(step, ())
@@ -431,11 +400,11 @@ def require_invertible_inertias(tree: Tree, function: str) -> None:
 #
 #     dim S + dim S^⊥ = n,     S_1 ⊕ S_2^⊥ = U  exactly where  S_1^T S_2  can be inverted     (Table 3.1)
 
-Columns = Sequence[Sequence[Scalar]]
+Columns = Rows
 """The columns of the matrix of a subspace."""
 
 
-def decompose(v: Sequence[Scalar], *subspaces: Columns) -> list[Vector]:
+def decompose(v: Scalars, *subspaces: Columns) -> list[Vector]:
     """Return the parts v_1 + v_2 + … = v of a vector in subspaces whose direct sum is the whole space.
 
     [alpha_1; alpha_2] = [S_1 S_2]^-1 v (Eqs 3.26, 3.27); v_i = S_i alpha_i does not depend on the bases.
@@ -468,15 +437,10 @@ def dimension(S: Columns) -> Scalar:
 
     From the pivots of the columns' Gram matrix, which `factor_semidefinite` keeps or drops.
     """
-    total: Scalar = 0.0
-    for one in factor_semidefinite([[dot(a, b) for b in S] for a in S]).independent_rows:
-        total = total + one
-    return total
+    return sum(factor_semidefinite([[dot(a, b) for b in S] for a in S]).independent_rows, 0.0)
 
 
-def split_force(
-    inertia: RigidInertia | ArticulatedInertia, S: Sequence[Motion], f: Force
-) -> tuple[Force, Force]:
+def split_force(inertia: Inertia, S: Sequence[Motion], f: Force) -> tuple[Force, Force]:
     """Return (f_a, f_c) with f = f_a + f_c: f_a accelerates a body that may move in S, bearings oppose f_c.
 
     f_a = I S (S^T I S)^-1 S^T f lies in I S, f_c in S^⊥; F^6 is their direct sum for any basis of S
@@ -484,9 +448,7 @@ def split_force(
     """
     U = [inertia * s for s in S]
     alpha = factor(joint_inertia(S, U, [0.0] * len(S))).solve([s.dot(f) for s in S])
-    accelerating = Force.zero()
-    for u, x in zip(U, alpha, strict=True):
-        accelerating = accelerating + u * x
+    accelerating = combine(U, alpha)
     return accelerating, f - accelerating
 
 
@@ -508,16 +470,16 @@ class Equations(NamedTuple):
     tau: Vector
 
 
-def body_equations(inertia: RigidInertia | ArticulatedInertia, p: Force, f: Force) -> Equations:
+def body_equations(inertia: Inertia, p: Force, f: Force) -> Equations:
     """Return I a + p = f of one body in spatial coordinates: six equations (Eq. 2.69)."""
     return Equations(inertia.matrix(), p.to_list(), f.to_list())
 
 
 def tree_equations(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
@@ -561,7 +523,7 @@ Handle = str | Body | Frame
 
 def handle_inverse_inertia(
     model: Model,
-    q: Sequence[Scalar],
+    q: Scalars,
     handles: Sequence[Handle],
     *,
     frame: str = "body",
@@ -578,9 +540,9 @@ def handle_inverse_inertia(
 
 def handle_bias_acceleration(
     model: Model,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     handles: Sequence[Handle],
     *,
     frame: str = "body",
@@ -596,9 +558,7 @@ def handle_bias_acceleration(
     return b
 
 
-def handle_inertia(Phi: Sequence[Sequence[Scalar]]) -> Matrix:
+def handle_inertia(Phi: Rows) -> Matrix:
     """Return I = Phi^-1, of handles that can move in every direction (Eq. 7.12)."""
     inverse = factor(Phi)
-    n = len(Phi)
-    columns = [inverse.solve(unit(n, i)) for i in range(n)]
-    return transpose(columns)
+    return [inverse.solve(e) for e in identity(len(Phi))]

@@ -399,11 +399,26 @@ def _sum_over_bodies(
             V_rate = _combine_columns(transpose(jacobian_rate(model, q, v, center, time=time)), v)
             f = [x + b for x, b in zip(times(M_c, V_rate), bias, strict=True)]
             C = [c + dot(column, f) for c, column in zip(C, columns, strict=True)]
-        for armature, places in zip(body.armature, velocity_places(body), strict=True):
-            for i, ratio_i in places:
-                for j, ratio_j in places:
-                    M[i][j] = M[i][j] + armature * (ratio_i * ratio_j)
+    add_armature(tree, M)
     return BodyEquations(M, C)
+
+
+Places = Sequence[tuple[int, float]]
+"""Places of one velocity variable in v, each with a ratio; see `velocity_places`."""
+
+
+def add_at_places(M: Matrix, rows: Places, columns: Places, x: Scalar) -> None:
+    """Add an element at the places of two velocity variables: G^T (...) G where joints are coupled."""
+    for i, ratio_i in rows:
+        for j, ratio_j in columns:
+            M[i][j] = M[i][j] + x * (ratio_i * ratio_j)
+
+
+def add_armature(tree: Tree, M: Matrix) -> None:
+    """Add the armature of every joint to the mass matrix."""
+    for body in tree.bodies:
+        for places, armature in zip(velocity_places(body), body.armature, strict=True):
+            add_at_places(M, places, places, armature)
 
 
 def _combine_columns(columns: Sequence[Sequence[Scalar]], v: Sequence[Scalar]) -> list[Scalar]:

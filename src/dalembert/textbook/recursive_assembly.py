@@ -25,6 +25,7 @@ from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, Loop
+from dalembert.model.joints.joint import Scalars
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
@@ -93,149 +94,97 @@ def plan_in_pairs(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
     `handles`: bodies that stay handles to the end.
     """
     order = _Order(tree, handles)
-    for component in _components(len(tree.bodies), order.spanning_edges()):
-        _cut(component, order)
+    for group in sorted(set(order.groups)):
+        bodies = {body for body, own in enumerate(order.groups) if own == group}
+        _cut(order, bodies, [joint for joint in order.spanning if order.ends[joint][0] in bodies])
     return order.plan()
 
 
-class _Edge(NamedTuple):
-    """A joint between two bodies."""
-
-    joint: int
-    predecessor: int
-    successor: int
-
-
 class _Order:
-    """The parts so far: which bodies each holds, and the joints that are not yet connected."""
+    """The parts so far: which bodies each holds, and the joints that are not yet connected.
+
+    `spanning`: joints that connect all bodies that can be reached from one another without the world;
+    `groups`: a number for each body, the same for bodies that can be so reached.
+    """
 
     def __init__(self, tree: Tree, kept: Iterable[int]) -> None:
         n = len(tree.bodies)
         self.kept = set(kept)
-        edges = [_Edge(i, parent, i) for i, parent in enumerate(tree.parents)]
-        edges += [_Edge(n + k, loop.predecessor, loop.successor) for k, loop in enumerate(tree.loops)]
-        self.size = n
-        self.open = {edge.joint: edge for edge in edges}
+        loops = [(loop.predecessor, loop.successor) for loop in tree.loops]
+        self.ends = [*zip(tree.parents, range(n), strict=True), *loops]  # the two bodies of each joint
+        self.open = list(range(len(self.ends)))
         self.part_of = list(range(n))
         self.bodies: list[tuple[int, ...]] = [(i,) for i in range(n)]
         self.level = [0] * n
         self.steps: list[AssemblyStep] = []
-        self.spanning = _spanning_joints(n, edges)
+        self.spanning, self.groups = list[int](), list(range(n))
+        for joint, (p, s) in enumerate(self.ends):
+            if WORLD not in (p, s) and self.groups[p] != self.groups[s]:
+                self.spanning.append(joint)
+                lost = self.groups[s]
+                self.groups = [self.groups[p] if group == lost else group for group in self.groups]
         for body in range(n):
-            grounded = [e for e in edges if body in (e.predecessor, e.successor) and WORLD in e[1:]]
+            grounded = [k for k, ends in enumerate(self.ends) if body in ends and WORLD in ends]
             if grounded:
                 self._step((body,), grounded)
-
-    def spanning_edges(self) -> list[_Edge]:
-        return [self.open[joint] for joint in self.spanning]
 
     def handles(self, bodies: Iterable[int]) -> tuple[int, ...]:
         """Return the bodies that joints from others are still to be connected to, and those that are kept."""
         inside = set(bodies)
-        ends = {end for e in self.open.values() if not inside.issuperset(e[1:]) for end in e[1:]}
-        return tuple(sorted((ends | self.kept) & inside))
+        outward = [self.ends[k] for k in self.open if not inside.issuperset(self.ends[k])]
+        return tuple(sorted(({end for ends in outward for end in ends} | self.kept) & inside))
 
     def connect(self, joint: int) -> None:
         """Connect the two parts at a joint, and close the loops that this completes."""
-        edge = self.open[joint]
-        parts = (self.part_of[edge.predecessor], self.part_of[edge.successor])
-        between = [e for e in self.open.values() if {self.part_of[x] for x in e[1:]} <= set(parts)]
-        self._step(parts, sorted(between, key=lambda e: (e.joint != joint, e.joint)))
+        p, s = self.ends[joint]
+        parts = (self.part_of[p], self.part_of[s])
+        between = [k for k in self.open if {self.part_of[x] for x in self.ends[k]} <= set(parts)]
+        self._step(parts, sorted(between, key=lambda k: (k != joint, k)))
 
-    def _step(self, parts: tuple[int, ...], edges: Iterable[_Edge]) -> None:
-        for edge in edges:
-            del self.open[edge.joint]
+    def _step(self, parts: tuple[int, ...], joints: Sequence[int]) -> None:
+        self.open = [joint for joint in self.open if joint not in joints]
+        with_world = any(WORLD in self.ends[joint] for joint in joints)
         bodies = tuple(sorted(body for part in parts for body in self.bodies[part]))
         level = max(self.level[part] for part in parts) + (len(parts) > 1)
         for body in bodies:
             self.part_of[body] = len(self.bodies)
         self.bodies.append(bodies)
         self.level.append(level)
-        with_world = any(WORLD in edge[1:] for edge in edges)
-        joints = tuple(edge.joint for edge in edges)
-        self.steps.append(AssemblyStep(parts, joints, with_world, self.handles(bodies), level))
+        self.steps.append(AssemblyStep(parts, tuple(joints), with_world, self.handles(bodies), level))
 
     def plan(self) -> AssemblyPlan:
         return AssemblyPlan(tuple(self.steps), max(self.level, default=0))
 
 
-def _spanning_joints(n: int, edges: Iterable[_Edge]) -> list[int]:
-    """Return joints that connect all bodies that can be reached from one another, without the world."""
-    root = list(range(n))
-
-    def find(i: int) -> int:
-        while root[i] != i:
-            root[i] = root[root[i]]
-            i = root[i]
-        return i
-
-    chosen = []
-    for edge in edges:
-        if WORLD not in edge[1:] and find(edge.predecessor) != find(edge.successor):
-            root[find(edge.predecessor)] = find(edge.successor)
-            chosen.append(edge.joint)
-    return chosen
-
-
-def _components(n: int, edges: Iterable[_Edge]) -> list[tuple[set[int], list[_Edge]]]:
-    """Return the trees of a forest: bodies and edges of each."""
-    neighbours: list[list[_Edge]] = [[] for _ in range(n)]
-    for edge in edges:
-        neighbours[edge.predecessor].append(edge)
-        neighbours[edge.successor].append(edge)
-    seen: set[int] = set()
-    components = []
-    for start in range(n):
-        if start in seen:
-            continue
-        bodies, own, pending = {start}, [], [start]
-        while pending:
-            body = pending.pop()
-            for edge in neighbours[body]:
-                other = edge.successor if edge.predecessor == body else edge.predecessor
-                if other not in bodies:
-                    bodies.add(other)
-                    own.append(edge)
-                    pending.append(other)
-        seen |= bodies
-        components.append((bodies, own))
-    return components
-
-
-def _cut(component: tuple[set[int], list[_Edge]], order: _Order) -> None:
-    """Assemble the halves of a component, then connect them."""
-    bodies, edges = component
-    if not edges:
+def _cut(order: _Order, bodies: set[int], joints: Sequence[int]) -> None:
+    """Assemble the halves of a tree of bodies, then connect them."""
+    if not joints:
         return
-    handles = set(order.handles(tuple(bodies)))
-    beyond = _beyond(bodies, edges)
-    choices = edges
+    beyond = _beyond(order, bodies, joints)
+    handles, choices = set(order.handles(bodies)), joints
     if len(handles) > 2:
-        choices = [e for e in edges if 0 < len(beyond[e.joint] & handles) < len(handles)]
-    edge = min(choices, key=lambda e: abs(2 * len(beyond[e.joint]) - len(bodies)))
-    far = beyond[edge.joint]
-    for half in (bodies - far, far):
-        _cut((half, [e for e in edges if e is not edge and e.successor in half]), order)
-    order.connect(edge.joint)
+        choices = [k for k in joints if 0 < len(beyond[k] & handles) < len(handles)]
+    joint = min(choices, key=lambda k: abs(2 * len(beyond[k]) - len(bodies)))
+    for half in (bodies - beyond[joint], beyond[joint]):
+        _cut(order, half, [k for k in joints if k != joint and order.ends[k][1] in half])
+    order.connect(joint)
 
 
-def _beyond(bodies: set[int], edges: Iterable[_Edge]) -> dict[int, set[int]]:
-    """Return for each edge of a tree of bodies the bodies beyond it, seen from the first body."""
-    outward: list[tuple[_Edge, int, int]] = []
-    reached, pending = {min(bodies)}, [min(bodies)]
-    while pending:
-        body = pending.pop()
-        for edge in edges:
-            if body in edge[1:]:
-                other = edge.successor if edge.predecessor == body else edge.predecessor
-                if other not in reached:
-                    reached.add(other)
-                    pending.append(other)
-                    outward.append((edge, body, other))
+def _beyond(order: _Order, bodies: set[int], joints: Iterable[int]) -> dict[int, set[int]]:
+    """Return for each joint of a tree of bodies the bodies beyond it, seen from the first body."""
+    near_far: list[tuple[int, int, int]] = []
+    reached = [min(bodies)]
+    pending = {joint: order.ends[joint] for joint in joints}
+    for near in reached:  # which grows on the way
+        for joint in [k for k, ends in pending.items() if near in ends]:
+            p, s = pending.pop(joint)
+            far = s if p == near else p
+            reached.append(far)
+            near_far.append((joint, near, far))
     below = {body: {body} for body in bodies}
-    for _, near, far in reversed(outward):
+    for _, near, far in reversed(near_far):
         below[near] |= below[far]
-    return {edge.joint: below[far] for edge, _, far in outward}
+    return {joint: below[far] for joint, _, far in near_far}
 
 
 # Loop joints as joints between the handles of two bodies (Featherstone 2008 §7.5 and §8.2).
@@ -261,8 +210,8 @@ def velocity_product_accelerations(tree: Tree, joints: PerBody[JointForces]) -> 
 def loop_handle_joint(
     tree: Tree,
     loop: Loop,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
     products: PerBody[Motion],
     *,
     time: Scalar | None = None,
@@ -284,9 +233,9 @@ def loop_handle_joint(
 
 def divide_and_conquer(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve M a + b = tau + external (and K a = k of loops) for a `(nv,)`, parts put together in pairs."""
@@ -295,9 +244,9 @@ def divide_and_conquer(
 
 def forward_dynamics_by_inverse_inertias(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     **options: Unpack[Conditions],
 ) -> list[Scalar]:
     """Solve for a `(nv,)` as `divide_and_conquer` does, one body at a time: variant 1 of Table 7.2."""
@@ -306,9 +255,9 @@ def forward_dynamics_by_inverse_inertias(
 
 def forward_dynamics_by_plan(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     plan: AssemblyPlan,
     *,
     external_forces: ExternalForces = None,
@@ -317,29 +266,28 @@ def forward_dynamics_by_plan(
     stabilization: Stabilization = None,
 ) -> list[Scalar]:
     """Return a `(nv,)` by assembly in any order."""
-    system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
+    system = _system(tree, q, v, tau, external_forces, external_frame, time, stabilization)
     parts, connected = _assemble(system, plan)
-    forces = _joint_forces_on_bodies(system, plan, parts, connected)
-    a = [
-        body.acceleration(i, {i: force})
-        for i, (body, force) in enumerate(zip(system.bodies, forces, strict=True))
-    ]
-    a_world = system.world.b[WORLD]
+    n = len(tree.bodies)
+    forces: list[dict[int, Force]] = [{} for _ in parts]  # on the handles of each part
+    for number in reversed(range(len(plan.steps))):
+        found, _ = disconnect(connected[number], forces[n + number])
+        for k in plan.steps[number].parts:
+            forces[k] = {i: found[i] for i in parts[k].handles}
+    a = {i: parts[i].acceleration(i, forces[i]) for i in range(n)} | {WORLD: system.world.b[WORLD]}
 
     def joint_acceleration(body: Body) -> list[Scalar]:
-        X, _, _, T_a, _, c, _ = system.held[body]
-        return relative_acceleration(
-            X.apply(a[body.parent] if body.parent >= 0 else a_world), a[body.index], c, T_a
-        )
+        X, _, _, T_a, _, c, _ = system.joint_forces[body]
+        return relative_acceleration(X.apply(a[body.parent]), a[body.index], c, T_a)
 
     return tree.collect([joint_acceleration(body) for body in tree.bodies])
 
 
 def handle_equations(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     handles: Sequence[int],
     *,
     external_forces: ExternalForces = None,
@@ -349,12 +297,12 @@ def handle_equations(
 ) -> ArticulatedBody:
     """Return a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
 
-    Spatial accelerations and forces in the coordinates of each body, as `projection.handle_inverse_inertia`
-    and `handle_bias_acceleration` give them; here in O(N) operations, and for systems with loops too
-    (Eqs 7.4 and 7.59).
+    Spatial accelerations and forces in the coordinates of each body, as `handle_inverse_inertia` and
+    `handle_bias_acceleration` give them; here in O(N) operations, and for systems with loops too (Eqs 7.4
+    and 7.59).
     """
     plan = plan_in_pairs(tree, handles=handles)
-    system = _system(tree, q, v, tau, external_forces, external_frame, time=time, stabilization=stabilization)
+    system = _system(tree, q, v, tau, external_forces, external_frame, time, stabilization)
     parts, _ = _assemble(system, plan)
     used = {k for step in plan.steps for k in step.parts}
     whole = collect_parts(part for k, part in enumerate(parts) if k not in used)
@@ -372,7 +320,7 @@ def handle_equations(
 class _System(NamedTuple):
     """The bodies and the world as parts of their own, and all joints, loop joints after tree joints."""
 
-    held: PerBody[JointForces]
+    joint_forces: PerBody[JointForces]
     bodies: list[ArticulatedBody]
     world: ArticulatedBody
     joints: list[HandleJoint]
@@ -380,30 +328,32 @@ class _System(NamedTuple):
 
 def _system(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
     external_forces: ExternalForces,
     external_frame: str,
-    *,
     time: Scalar | None,
     stabilization: Stabilization,
 ) -> _System:
     _require(tree)
-    held = joint_forces(
+    f_J = joint_forces(
         tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
     )
-    bodies = [_free_body(body, held[body].p) for body in tree.bodies]
+    bodies = []
+    for body in tree.bodies:
+        Phi = body.inertia.inverse_matrix()
+        bodies.append(single_body(body.index, Phi, Motion.of(times(Phi, (-f_J[body].p).to_list()))))
     world = single_body(WORLD, None, Motion(Vec3.zero(), -tree.gravity))
-    joints = [_handle_joint(body, held[body]) for body in tree.bodies]
+    joints = [_handle_joint(body, f_J[body]) for body in tree.bodies]
     if tree.loops:
-        products = velocity_product_accelerations(tree, held)
+        products = velocity_product_accelerations(tree, f_J)
         joints += [
             loop_handle_joint(tree, loop, q, v, products, time=time, stabilization=stabilization)
             for loop in tree.loops
         ]
         joints = [_with_scale(joint, bodies) for joint in joints]
-    return _System(held, bodies, world, joints)
+    return _System(f_J, bodies, world, joints)
 
 
 def _assemble(system: _System, plan: AssemblyPlan) -> tuple[list[ArticulatedBody], list[ConnectedJoints]]:
@@ -417,28 +367,6 @@ def _assemble(system: _System, plan: AssemblyPlan) -> tuple[list[ArticulatedBody
         parts.append(part)
         connected.append(own)
     return parts, connected
-
-
-def _joint_forces_on_bodies(
-    system: _System,
-    plan: AssemblyPlan,
-    parts: Sequence[ArticulatedBody],
-    connected: Sequence[ConnectedJoints],
-) -> list[Force]:
-    """Return the force of all joints on every body, by disassembly from the whole to the bodies."""
-    n = len(system.bodies)
-    forces: list[dict[int, Force]] = [{} for _ in parts]
-    for number in reversed(range(len(plan.steps))):
-        found, _ = disconnect(connected[number], forces[n + number])
-        for k in plan.steps[number].parts:
-            forces[k] = {i: found[i] for i in parts[k].handles}
-    return [forces[i].get(i, Force.zero()) for i in range(n)]
-
-
-def _free_body(body: Body, p: Force) -> ArticulatedBody:
-    """Return a = Phi f + b of a body alone."""
-    Phi = body.inertia.inverse_matrix()
-    return single_body(body.index, Phi, Motion.of(times(Phi, (-p).to_list())))
 
 
 def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
@@ -457,12 +385,10 @@ def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
 
 def _with_scale(joint: HandleJoint, bodies: Sequence[ArticulatedBody]) -> HandleJoint:
     """Return the joint with the diagonal that Y would have if its two bodies were free."""
-    sides = ((joint.predecessor, joint.T_predecessor), (joint.successor, joint.T_successor))
     scale = list(joint.E)
-    for handle, T in sides:
-        if handle != WORLD:
-            columns = [t.to_list() for t in T]
-            Phi = bodies[handle].Phi[handle, handle]
+    for i, T in ((joint.predecessor, joint.T_predecessor), (joint.successor, joint.T_successor)):
+        if i != WORLD:
+            Phi, columns = bodies[i].Phi[i, i], [t.to_list() for t in T]
             scale = [x + dot(t, times(Phi, t)) for x, t in zip(scale, columns, strict=True)]
     return joint._replace(scale=scale)
 
@@ -475,10 +401,9 @@ def _require(tree: Tree) -> None:
             f"{name}: this model couples joints, which is no constraint between two bodies; "
             'use method="aba" or "crba", or model.uncoupled()'
         )
-    if tree.constraints or tree.closure is not None:
-        others = [repr(item.name) for item in tree.constraints]
-        if tree.closure is not None:
-            others.append("its loop closure")
+    others = [repr(item.name) for item in tree.constraints]
+    others += [] if tree.closure is None else ["its loop closure"]
+    if others:
         raise ModelError(
             f"{name}: this model has constraints that are no joints between two bodies "
             f"({', '.join(others)}); use another method, such as the default"
