@@ -5,9 +5,10 @@ bits of a sample are the same alone and in any row of a batch; single precision 
 end. Constants and splittings are those of Sun's fdlibm (1993); accuracy is about 1 ulp, sine and cosine
 within 2 ulp for every finite argument, NaN for infinity and NaN.
 
-    sine, cosine   n = round(x 2/pi), r = x - n pi/2 in three parts of pi/2, polynomials on |r| <= pi/4 and
-                   the quadrant n mod 4. Above 1.5e6 a lane uses Payne and Hanek's reduction: the bits of 2/pi
-                   that matter for its exponent. The sine of -0 is +0.
+    sine, cosine   n = round(x 2/pi), r = x - n pi/2 in three parts of pi/2 (four shorter ones without fused
+                   multiply-add), polynomials on |r| <= pi/4 and the quadrant n mod 4. Above 1.5e6 a lane uses
+                   Payne and Hanek's reduction (1983): the bits of 2/pi that matter for its exponent. The sine
+                   of -0 is +0.
     atan2          one division: min/max of |x|, |y|, or (min - max)/(min + max) beyond tan(pi/8)
     asin, acos     rational approximation in x^2, or in (1 - |x|)/2 beyond one half
     exp, log       powers of two split off, then polynomials
@@ -21,14 +22,6 @@ from itertools import pairwise
 from typing import Final
 
 from dalembert.codegen.ir import LaneType, Value, Writer, function_text
-
-# Sine and cosine of one angle, together.
-#
-#     n = round(x 2/pi),  r = x - n pi/2,  polynomials on |r| <= pi/4,  quadrant n mod 4
-#
-# For |x| up to 1.5e6, r comes from Cody and Waite's reduction with three parts of pi/2 (four shorter ones
-# where there is no fused multiply-add). Beyond, a lane uses Payne and Hanek's reduction (1983) on its own:
-# the bits of 2/pi that matter for its exponent.
 
 MAX_CODY_WAITE_ARGUMENT: Final = 1.5e6
 """[rad] The largest argument of Cody and Waite's reduction: above, n has more than 20 bits, and the three
@@ -71,6 +64,7 @@ COSINE: Final = (
 )  # fmt: skip
 
 SIGN: Final = -(2**63)
+DOUBLES: Final = LaneType(64, 1).pair
 
 
 def _two_difference(w: Writer, a: Value, b: Value) -> tuple[Value, Value]:
@@ -124,9 +118,9 @@ def in_quadrant(w: Writer, sine: Value, cosine: Value, n: Value) -> tuple[Value,
     )
 
 
-def sincos_definition(w: Writer, attributes: str) -> str:
+def _sincos_definition(w: Writer, attributes: str) -> str:
     text, lanes = w.type.text, w.type.lanes
-    result = f"{{ {text}, {text} }}"
+    result = w.type.pair
     w.line("entry:")
     r, n = _reduce(w, "%x")
     sine, cosine = _sine_cosine(w, r, n)
@@ -134,9 +128,7 @@ def sincos_definition(w: Writer, attributes: str) -> str:
     w.line(f"br i1 {huge}, label %lane, label %done, !prof !0")
     w.line("lane:")
     if lanes == 1:
-        pair = w.let("call { double, double } @sincos_huge(double %x)")
-        slow_sine = w.let(f"extractvalue {{ double, double }} {pair}, 0")
-        slow_cosine = w.let(f"extractvalue {{ double, double }} {pair}, 1")
+        slow_sine, slow_cosine = w.unpack(DOUBLES, w.let(f"call {DOUBLES} @sincos_huge(double %x)"))
         w.line("br label %done")
         source = "lane"
     else:
@@ -148,9 +140,7 @@ def sincos_definition(w: Writer, attributes: str) -> str:
         limit = LaneType(64, 1).constant(MAX_CODY_WAITE_ARGUMENT)
         w.line(f"br i1 {w.let(f'fcmp ugt double {size}, {limit}')}, label %slow, label %next")
         w.line("slow:")
-        pair = w.let(f"call {{ double, double }} @sincos_huge(double {own})")
-        own_sine = w.let(f"extractvalue {{ double, double }} {pair}, 0")
-        own_cosine = w.let(f"extractvalue {{ double, double }} {pair}, 1")
+        own_sine, own_cosine = w.unpack(DOUBLES, w.let(f"call {DOUBLES} @sincos_huge(double {own})"))
         w.line(f"%s1 = insertelement {text} %s, double {own_sine}, i32 %k")
         w.line(f"%c1 = insertelement {text} %c, double {own_cosine}, i32 %k")
         w.line("br label %next")
@@ -164,9 +154,7 @@ def sincos_definition(w: Writer, attributes: str) -> str:
     w.line("done:")
     w.line(f"%sine = phi {text} [ {sine}, %entry ], [ {slow_sine}, %{source} ]")
     w.line(f"%cosine = phi {text} [ {cosine}, %entry ], [ {slow_cosine}, %{source} ]")
-    first = w.let(f"insertvalue {result} poison, {text} %sine, 0")
-    both = w.let(f"insertvalue {result} {first}, {text} %cosine, 1")
-    w.line(f"ret {result} {both}")
+    w.line(f"ret {result} {w.pack('%sine', '%cosine')}")
     w.declared.add("declare double @llvm.fabs.f64(double)")
     main = function_text(result, "sincos", f"{text} %x", w.lines, attributes)
     return _huge_definition(w, attributes) + main
@@ -190,7 +178,7 @@ def _huge_definition(outer: Writer, attributes: str) -> str:
     special = w.integer_compare("eq", exponent, 2047)
     w.line(f"br i1 {special}, label %nan, label %finite")
     w.line("nan:")
-    w.line("ret { double, double } { double 0x7FF8000000000000, double 0x7FF8000000000000 }")
+    w.line(f"ret {DOUBLES} {{ double 0x7FF8000000000000, double 0x7FF8000000000000 }}")
     w.line("finite:")
     mantissa = w.integer("or", w.integer("and", bits, 2**52 - 1), 2**52)
     position = w.integer("sub", exponent, 1013)
@@ -228,13 +216,9 @@ def _huge_definition(outer: Writer, attributes: str) -> str:
     r = w.select(negative, w.neg(r), r)
     sine, cosine = _sine_cosine(w, r, quadrant)
     sine = w.from_bits(w.integer("xor", w.to_bits(sine), w.integer("and", bits, SIGN)))
-    first = w.let(f"insertvalue {{ double, double }} poison, double {sine}, 0")
-    both = w.let(f"insertvalue {{ double, double }} {first}, double {cosine}, 1")
-    w.line(f"ret {{ double, double }} {both}")
+    w.line(f"ret {DOUBLES} {w.pack(sine, cosine)}")
     constants = f"@two_over_pi = private constant [{len(words)} x i64] [{table}]\n"
-    return constants + function_text(
-        "{ double, double }", "sincos_huge", "double %x", w.lines, f"{attributes} cold"
-    )
+    return constants + function_text(DOUBLES, "sincos_huge", "double %x", w.lines, f"{attributes} cold")
 
 
 ELEMENTARY_OPS: Final = frozenset({"sin", "cos", "tan", "asin", "acos", "atan2", "exp", "log"})
@@ -277,13 +261,11 @@ def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
         wide = writer.as_type(LaneType(64, lane_type.lanes))
         operands = [writer.let(f"fpext {lane_type.text} {x} to {wide.type.text}") for x in operands]
     text = wide.type.text
-    result = f"{{ {text}, {text} }}" if name == "sincos" else text
+    result = wide.type.pair if name == "sincos" else text
     value = writer.let(f"call {result} @{name}({', '.join(f'{text} {x}' for x in operands)})")
     results = {op: value}
     if name == "sincos":
-        results = {
-            each: writer.let(f"extractvalue {result} {value}, {k}") for k, each in enumerate(("sin", "cos"))
-        }
+        results = dict(zip(("sin", "cos"), writer.unpack(result, value)))
     if lane_type.bits == 32:
         results = {
             each: writer.let(f"fptrunc {text} {wide_value} to {lane_type.text}")
@@ -292,22 +274,24 @@ def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
     return results
 
 
-def definition(name: str, *, lanes: int, fma: bool, attributes: str, declared: set[str]) -> str:
-    """Return the text of a function and all it needs."""
-    writer = Writer(LaneType(64, lanes), fma=fma, declared=declared)
-    text = writer.type.text
-    if name == "sincos":
-        return sincos_definition(writer, attributes)
-    body, arity = _BODIES[name]
-    names = [f"%x{k}" for k in range(arity)]
-    result = body(writer, *names)
-    return function_text(
-        text,
-        name,
-        ", ".join(f"{text} {item}" for item in names),
-        [*writer.lines, f"ret {text} {result}"],
-        attributes,
-    )
+def definitions(names: set[str], *, lanes: int, fma: bool, attributes: str, declared: set[str]) -> list[str]:
+    """Return the texts of functions, and of all they need, in double precision."""
+    texts = []
+    for name in sorted(names | ({"sincos"} if "tan" in names else set())):
+        writer = Writer(LaneType(64, lanes), fma=fma, declared=declared)
+        if name == "sincos":
+            texts.append(_sincos_definition(writer, attributes))
+        else:
+            texts.append(plain_definition(writer, name, *_BODIES[name], attributes))
+    return texts
+
+
+def plain_definition(w: Writer, name: str, body: Callable[..., Value], arity: int, attributes: str) -> str:
+    """Return the text of the function `name` of `arity` arguments, whose result `body` writes."""
+    text, names = w.type.text, [f"%x{k}" for k in range(arity)]
+    result = body(w, *names)
+    parameters = ", ".join(f"{text} {item}" for item in names)
+    return function_text(text, name, parameters, [*w.lines, f"ret {text} {result}"], attributes)
 
 
 def _tan(w: Writer, x: Value) -> Value:

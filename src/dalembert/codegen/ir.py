@@ -68,13 +68,14 @@ at the start of a step, after its arithmetic, and, in the block time.again, at i
 class LaneType:
     """A type of `lanes` numbers of `bits` bits side by side, one per sample; one lane is a plain scalar."""
 
-    __slots__ = ("align", "bits", "element", "integer", "lanes", "mask", "size", "suffix", "text")
+    __slots__ = ("align", "bits", "element", "integer", "lanes", "mask", "pair", "size", "suffix", "text")
 
     def __init__(self, bits: int, lanes: int) -> None:
         self.bits = bits
         self.lanes = lanes
         self.element = _ELEMENT[bits]
         self.text = self.of(self.element)
+        self.pair = f"{{ {self.text}, {self.text} }}"
         self.mask = self.of("i1")
         self.integer = self.of(f"i{bits}")
         self.suffix = f"f{bits}" if lanes == 1 else f"v{lanes}f{bits}"
@@ -260,6 +261,25 @@ class Writer:
     ) -> None:
         """Store a value of the type `kind`."""
         self.line(f"store {kind} {value}, ptr {self.address(base, byte_offset)}, align {align}")
+
+    def pack(self, first: Value, second: Value) -> Value:
+        """Write the pair of two values."""
+        kind, text = self.type.pair, self.type.text
+        half = self.let(f"insertvalue {kind} poison, {text} {first}, 0")
+        return self.let(f"insertvalue {kind} {half}, {text} {second}, 1")
+
+    def unpack(self, kind: str, pair: Value) -> list[Value]:
+        """Write the two values of a pair of the type `kind`."""
+        return [self.let(f"extractvalue {kind} {pair}, {k}") for k in range(2)]
+
+    def splat(self, kind: str, number: Value) -> Value:
+        """Write one number of the type `kind` in every lane."""
+        if self.type.lanes == 1:
+            return number
+        text = self.type.of(kind)
+        first = self.let(f"insertelement {text} poison, {kind} {number}, i32 0")
+        zeros = f"<{self.type.lanes} x i32> zeroinitializer"
+        return self.let(f"shufflevector {text} {first}, {text} poison, {zeros}")
 
     # Arithmetic ---------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dalembert.codegen.ir import Value, Writer
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
-from dalembert.tracing.expression import Address, live
+from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
 
 Positions = npt.NDArray[np.int64]
@@ -43,16 +43,10 @@ class Place:
 
     def load_at(self, writer: Writer, base: Value, position: int) -> Value:
         """Load element `position` counted from the address `base`."""
-        lane_type = writer.type
-        if not self.uniform or lane_type.lanes == 1:
+        if not self.uniform or writer.type.lanes == 1:
             return writer.load(base, position * self.item, self.align)
-        place = writer.address(base, position * self.item)
-        number = writer.let(f"load {lane_type.element}, ptr {place}, align {self.align}")
-        first = writer.let(f"insertelement {lane_type.text} poison, {lane_type.element} {number}, i32 0")
-        return writer.let(
-            f"shufflevector {lane_type.text} {first}, {lane_type.text} poison, "
-            f"<{lane_type.lanes} x i32> zeroinitializer"
-        )
+        element = writer.type.element
+        return writer.splat(element, writer.read(element, base, position * self.item, self.align))
 
     def look_up(self, writer: Writer, index: Value, length: int) -> Value:
         """Load element floor(index) of a table in each lane, by 32-bit integers within 0 … length - 1."""
@@ -80,7 +74,7 @@ class Place:
         """Load the number at a 32-bit position."""
         wide = writer.let(f"zext i32 {position} to i64")
         place = writer.address(self.base, writer.let(f"mul i64 {wide}, {self.item}"))
-        return writer.let(f"load {writer.type.element}, ptr {place}, align {self.align}")
+        return writer.read(writer.type.element, place, align=self.align)
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
         self.store_at(writer, value, self.base, position)
@@ -111,12 +105,22 @@ class Tables:
     def __init__(self, program: Program, bits: int) -> None:
         layout, parts = Layout(), []
         self.offsets: dict[str, int] = {}
+        self.lengths = {name: len(table) for name, table in program.tables.items()}
         for name, table in sorted(program.tables.items()):
             kind: Any = np.int32 if table.dtype.kind in "iu" else np.dtype(f"f{bits // 8}")
             data = np.ascontiguousarray(table, dtype=kind).tobytes()
             self.offsets[name] = layout.reserve(len(data))
             parts.append(data.ljust(layout.size - self.offsets[name], b"\0"))
         self.data = b"".join(parts)
+        self.floats = [name for name, table in program.tables.items() if table.dtype.kind == "f"]
+        self.item = bits // 8
+
+    def places(self, writer: Writer) -> dict[str, Place]:
+        """Return the places of the tables of floats."""
+        return {
+            name: Place(writer.address("%tables", self.offsets[name]), self.item, self.item, uniform=True)
+            for name in self.floats
+        }
 
 
 @final
@@ -225,6 +229,13 @@ def _loads(stores: tuple[Store, ...]) -> list[Address]:
     return [node.data for node in live([store.value for store in stores]) if node.op == "load"]
 
 
+def loop_addresses(loop: Loop) -> Iterator[Address]:
+    """Yield the addresses that a loop stores to, loads from and tests."""
+    for case, stores in enumerate(loop.cases):
+        yield from (store.address for store in stores)
+        yield from (*_loads(stores), *loop.flags(case))
+
+
 def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
     """Return the runs (start, stop) of states and outputs to zero first: read, or output, but not written
     before."""
@@ -243,6 +254,27 @@ def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
     for name in delivered:
         missing[name] |= first_write[name] == NEVER
     return {name: _runs(mask) for name, mask in missing.items()}
+
+
+def ranges_to_zero(program: Program) -> Iterator[tuple[str, int, int]]:
+    """Yield (array, start, stop) of elements to zero first; many runs of an array are joined to one."""
+    for name, runs in zero_runs(program).items():
+        for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
+            yield name, start, stop
+
+
+def stored_values(statement: Straight | Loop) -> list[Expression]:
+    """Return the values that a statement stores."""
+    if isinstance(statement, Straight):
+        return list(statement.values)
+    return [store.value for case in statement.cases for store in case]
+
+
+def only_straight(program: Program) -> Straight | None:
+    """Return the statement of a program that is one straight statement, else None."""
+    if len(program.statements) == 1 and isinstance(program.statements[0], Straight):
+        return program.statements[0]
+    return None
 
 
 def without_zeros(statement: Straight, zeroed: Collection[str]) -> Straight:

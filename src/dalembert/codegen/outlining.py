@@ -40,20 +40,6 @@ from dalembert.codegen.schedule import Instructions
 from dalembert.errors import CompileError
 from dalembert.tracing.operations import WEIGHTS
 
-__all__ = [
-    "FUNCTION_INSTRUCTIONS",
-    "MAX_FUNCTION_LINES",
-    "MIN_FUNCTION_INSTRUCTIONS",
-    "SPLIT_CONSTANTS",
-    "SPLIT_OPERATIONS",
-    "OutlinedFunction",
-    "Outliner",
-    "as_number",
-    "cut_points",
-    "group_into_modules",
-    "with_short_blocks",
-]
-
 MAX_FUNCTION_LINES: Final = 500_000
 """Lines of LLVM text in one function, divided by the number of registers that a value takes. LLVM aborts at
 four times as many machine instructions; a line becomes one or two for each register."""

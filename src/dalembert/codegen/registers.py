@@ -17,14 +17,15 @@ from typing import Final, final
 from dalembert.codegen.elementary import ELEMENTARY_OPS
 from dalembert.codegen.schedule import Instructions
 
-__all__ = ["BREAK_STEP", "COMPUTE_STEP", "LOAD_STEP", "RELOAD_STEP", "SPILL_STEP", "Plan", "allocate"]
-
 # The actions of a step. Plain integers: a plan has tens of thousands of steps, and an Enum compares slower.
 COMPUTE_STEP: Final = 0
 LOAD_STEP: Final = 1
 RELOAD_STEP: Final = 2
 SPILL_STEP: Final = 3
 BREAK_STEP: Final = 4
+
+Step = tuple[int, int, int]
+"""(action, node, stack slot); -1 where the action has no node or slot."""
 
 
 @final
@@ -36,7 +37,7 @@ class Plan:
     `slots` is the number of stack slots; `home` gives the slots of the nodes to keep in memory at the end.
     """
 
-    steps: list[tuple[int, int, int]]
+    steps: list[Step]
     slots: int
     home: dict[int, int]
 
@@ -85,7 +86,7 @@ class _Allocator:
         self.keep = keep
         self.share = share
         self.calling = ELEMENTARY_OPS if calls else frozenset[str]()
-        self.steps: list[tuple[int, int, int]] = []
+        self.steps: list[Step] = []
         self.present: dict[int, int] = {}  # node in a register -> its next use
         # A heap of (-next use, node). Entries go stale when a node is used or evicted; `_make_room` skips
         # them.

@@ -24,8 +24,6 @@ from dalembert.codegen.elementary import ELEMENTARY_OPS, function_of
 from dalembert.tracing.expression import Expression, live
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS
 
-__all__ = ["FUSED_OPS", "Instructions", "schedule"]
-
 FUSED_OPS: Final = frozenset({"fma", "fms", "fnma", "fnms"})
 """a b + c, a b - c, -a b + c, -a b - c, each rounded once."""
 
@@ -53,10 +51,6 @@ class Instructions:
 
     def is_mask(self, node: int) -> bool:
         return self.ops[node] in BOOLEAN_OPS
-
-    def elementary_functions(self) -> set[str]:
-        """Return the names of the elementary functions that the instructions call."""
-        return {function_of(self.ops[node]) for node in self.order if self.ops[node] in ELEMENTARY_OPS}
 
 
 def schedule(values: Sequence[Expression], *, fma: bool) -> Instructions:
@@ -164,17 +158,19 @@ def _order(program: Instructions) -> list[int]:
     # No order is best for all programs (see above), and comparing three costs little beside compilation.
     rest = [
         [node for node in range(len(ops)) if not placed[node]],
-        _walk(program, placed, backwards=False),
-        _walk(program, placed, backwards=True),
+        postorder(args, program.roots, placed),
+        postorder(args, program.roots, placed, backwards=True),
     ]
     return order + min(rest, key=lambda candidate: _traffic(program, candidate))
 
 
-def _walk(program: Instructions, placed: list[bool], *, backwards: bool) -> list[int]:
-    """Return the nodes not placed yet in depth-first postorder from each output, first or last operand
+def postorder(
+    args: list[tuple[int, ...]], roots: list[int], placed: list[bool], *, backwards: bool = False
+) -> list[int]:
+    """Return the nodes not placed yet in depth-first postorder from each root, first or last operand
     first."""
-    args, done, order = program.args, list(placed), []
-    for root in program.roots:
+    done, order = list(placed), []
+    for root in roots:
         stack = [root]  # not recursive: chains may be deeper than Python's recursion limit
         while stack:
             node = stack[-1]

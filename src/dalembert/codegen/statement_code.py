@@ -1,4 +1,7 @@
-"""The context that the statements of one kernel share while they are written."""
+"""The arithmetic of a kernel: statements as instructions in their planned order, for any processor.
+
+Nothing here depends on where arrays live: the context of a kernel knows the places of its arrays.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from itertools import groupby
 from typing import Final, Protocol, TypeAlias, final
 
 from dalembert.codegen.cpu.row_code import Source
-from dalembert.codegen.elementary import ELEMENTARY_OPS, call
+from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.memory import Place, loop_hazards
+from dalembert.codegen.memory import Place, Tables, loop_hazards
 from dalembert.codegen.outlining import (
     FUNCTION_INSTRUCTIONS,
     MIN_FUNCTION_INSTRUCTIONS,
@@ -19,17 +22,12 @@ from dalembert.codegen.outlining import (
     as_number,
     cut_points,
 )
-from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, Plan, allocate
+from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, Plan, Step, allocate
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.errors import CompileError
 from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.operations import WEIGHTS
 from dalembert.tracing.program import Loop, Program, Store, Straight
-
-# The arithmetic of a kernel: instructions in their planned order, for any processor.
-#
-# Nothing here depends on where arrays live; `fetch` loads the value of a leaf, `store_result` takes each
-# result as it is made.
 
 BLOCK_LENGTH: Final = 1000
 """Instructions in a basic block. The code generator's time grows faster than the length of a block; its
@@ -41,8 +39,6 @@ operations) takes LLVM 3.3 s in place of 4.5, and runs as fast."""
 
 Caller: TypeAlias = Callable[[Writer, str, list[Value]], dict[str, Value]]
 """Writes the call of an elementary function; its results by operation, as `elementary.call` does."""
-
-_COMPARISONS: Final = {"lt": "olt", "le": "ole", "eq": "oeq"}
 
 
 class Memory(Protocol):
@@ -56,26 +52,27 @@ class Memory(Protocol):
 def emit_instructions(
     context: Context,
     program: Instructions,
-    plan: Plan,
+    steps: Sequence[Step],
     *,
-    fetch: Callable[[int], Value],
-    store_result: Callable[[int, Value], None],
+    fetch: Callable[[int], Value] | None = None,
+    store_result: Callable[[int, Value], None] = lambda node, value: None,
     spills: Memory | None = None,
     interleaved: Sequence[Callable[[], None]] = (),
     values: dict[int, Value] | None = None,
     cut: Callable[[], None] | None = None,
 ) -> dict[int, Value]:
-    """Write the planned instructions and return the named values by node.
+    """Write the planned steps and return the named values by node.
 
-    `spills` are the spill slots, if they are not the context's. `interleaved` is work for the memory units,
-    spread evenly over the arithmetic so that both overlap. `values`: named values from before, to which the
-    new ones are added. `cut` ends a function where the plan has a break.
+    `fetch` loads the value of a leaf, where that is not an element at a fixed position; `store_result` takes
+    each result as it is made. `spills` are the spill slots, if they are not the context's. `interleaved` is
+    work for the memory units, spread evenly over the arithmetic so that both overlap. `values`: named values
+    from before, to which the new ones are added. `cut` ends a function where the plan has a break.
     """
     writer, spills = context.writer, spills or context.spills
     values = {} if values is None else values
     ops, args, data = program.ops, program.args, program.data
     pending: dict[tuple[str, tuple[int, ...]], Value] = {}
-    steps, done = max(len(plan.steps), 1), 0
+    done = 0
 
     def operands(node: int) -> list[Value]:
         return [
@@ -83,7 +80,7 @@ def emit_instructions(
         ]
 
     block_length, in_block = (BLOCK_LENGTH if cut is None else SPLIT_BLOCK_LENGTH), 0
-    for count, (action, node, slot) in enumerate(plan.steps, 1):
+    for count, (action, node, slot) in enumerate(steps, 1):
         if action == COMPUTE_STEP:
             op = ops[node]
             if op in ELEMENTARY_OPS:
@@ -99,7 +96,7 @@ def emit_instructions(
             values[node] = value
             store_result(node, value)
         elif action == LOAD_STEP:
-            values[node] = fetch(node)
+            values[node] = fetch(node) if fetch else context.fetch(program, node)
         elif action == RELOAD_STEP:
             values[node] = spills.load(writer, slot)
         elif action == BREAK_STEP and cut is not None:
@@ -108,7 +105,7 @@ def emit_instructions(
             cut()
         else:
             spills.store(writer, values[node], slot)
-        while done < len(interleaved) * count // steps:
+        while done < len(interleaved) * count // len(steps):
             interleaved[done]()
             done += 1
         in_block += 1 if cut is None or action != COMPUTE_STEP else WEIGHTS.get(ops[node], 1)
@@ -122,21 +119,14 @@ def emit_instructions(
 
 def operation(writer: Writer, op: str, operands: list[Value]) -> Value:
     """Write one operation of the graph other than leaves and elementary functions."""
-    plain = _PLAIN.get(op)
-    if plain is not None:
-        return plain(writer, *operands)
-    if op in _COMPARISONS:
-        return writer.compare(_COMPARISONS[op], *operands)
-    if op in ("and", "or"):
-        return writer.logic(op, *operands)
-    if op == "min":
-        return writer.select(writer.compare("olt", operands[0], operands[1]), *operands)
-    if op == "max":
-        return writer.select(writer.compare("olt", operands[1], operands[0]), *operands)
-    raise CompileError(f"the operation {op!r} has no machine code; define it in codegen/statement_code.py")
+    if op not in _OPERATIONS:
+        raise CompileError(
+            f"the operation {op!r} has no machine code; define it in codegen/statement_code.py"
+        )
+    return _OPERATIONS[op](writer, *operands)
 
 
-_PLAIN: Final[dict[str, Callable[..., Value]]] = {
+_OPERATIONS: Final[dict[str, Callable[..., Value]]] = {
     "add": Writer.add,
     "sub": Writer.sub,
     "mul": Writer.mul,
@@ -147,6 +137,13 @@ _PLAIN: Final[dict[str, Callable[..., Value]]] = {
     "floor": Writer.floor,
     "select": Writer.select,
     "not": Writer.invert,
+    "lt": lambda writer, a, b: writer.compare("olt", a, b),
+    "le": lambda writer, a, b: writer.compare("ole", a, b),
+    "eq": lambda writer, a, b: writer.compare("oeq", a, b),
+    "and": lambda writer, a, b: writer.logic("and", a, b),
+    "or": lambda writer, a, b: writer.logic("or", a, b),
+    "min": lambda writer, a, b: writer.select(writer.compare("olt", a, b), a, b),
+    "max": lambda writer, a, b: writer.select(writer.compare("olt", b, a), a, b),
     "copy": lambda writer, a: a,
     "fma": Writer.fused_multiply_add,
     "fms": lambda writer, a, b, c: writer.fused_multiply_add(a, b, writer.neg(c)),
@@ -170,9 +167,7 @@ class Context:
 
     writer: Writer
     places: dict[str, Place]
-    table_base: Value
-    table_offsets: dict[str, int]
-    table_lengths: dict[str, int]
+    tables: Tables
     registers: int
     spills: Memory
     proceed: tuple[Value, str]
@@ -188,9 +183,10 @@ class Context:
     function_instructions: int = FUNCTION_INSTRUCTIONS
 
     def schedule(self, values: list[Expression]) -> Instructions:
-        instructions = schedule(values, fma=self.writer.fma)
-        self.functions |= instructions.elementary_functions()
-        return instructions
+        found = schedule(values, fma=self.writer.fma)
+        ops = {found.ops[node] for node in found.order}
+        self.functions |= {function_of(op) for op in ops if op in ELEMENTARY_OPS}
+        return found
 
     def plan(
         self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()
@@ -242,13 +238,14 @@ class Context:
     def _is_outlined(self, instructions: Instructions) -> bool:
         return self.outliner is not None and len(instructions.order) >= MIN_FUNCTION_INSTRUCTIONS
 
-    def reload(self, plan: Plan, node: int) -> Value:
-        """Reload the value of a node that is kept in memory."""
-        return self.spills.load(self.writer, plan.home[node])
+    def fetch(self, instructions: Instructions, node: int) -> Value:
+        """Load the element at a fixed position that a leaf stands for."""
+        array, position = position_of(instructions, node)
+        return self.places[array].load(self.writer, position)
 
     def look_up(self, table: str, index: Value) -> Value:
         """Load element floor(index) of a table of floats, clamped to its ends; the first element for NaN."""
-        return self.places[table].look_up(self.writer, index, self.table_lengths[table])
+        return self.places[table].look_up(self.writer, index, self.tables.lengths[table])
 
 
 # Straight-line statements: every value in one pass, stored as soon as it is known.
@@ -287,10 +284,12 @@ def emit_straight(
         address = instructions.data[node]
         return address.array in offsets and (address.array, address.offset) not in stored
 
-    leaves = [node for node in range(len(instructions.ops)) if instructions.ops[node] in ("input", "load")]
-    eager = {node for node in leaves if _overwritten(instructions, node, stored)}
     results = {node for place, node in nodes.items() if place[0] in unstored}
-    eager |= {node for node in leaves if node in results and not at_home(node)}
+    eager = set()
+    for node, op in enumerate(instructions.ops):
+        overwritten = op == "load" and position_of(instructions, node) in stored
+        if overwritten or (op in ("input", "load") and node in results and not at_home(node)):
+            eager.add(node)
     keep = {node for node in results if not instructions.is_leaf(node)} | eager.intersection(
         instructions.roots
     )
@@ -298,28 +297,20 @@ def emit_straight(
     cut = context.begin_function(instructions, interleaved)
     interleaved = () if cut else interleaved
 
-    def fetch(node: int) -> Value:
-        array, position = _position(instructions, node)
-        return context.places[array].load(writer, position)
-
     def store_result(node: int, value: Value) -> None:
         for array, position in by_node.get(node, ()):
             context.places[array].store(writer, value, position)
 
     emit_instructions(
-        context,
-        instructions,
-        plan,
-        fetch=fetch,
-        store_result=store_result,
-        interleaved=interleaved,
-        cut=cut,
+        context, instructions, plan.steps, store_result=store_result, interleaved=interleaved, cut=cut
     )
     for node, places in by_node.items():
         if instructions.ops[node] == "constant":
             _store_constant(context, instructions.data[node], places)
         elif instructions.is_leaf(node):
-            store_result(node, context.reload(plan, node) if node in plan.home else fetch(node))
+            kept = plan.home.get(node)
+            value = context.fetch(instructions, node) if kept is None else context.spills.load(writer, kept)
+            store_result(node, value)
             context.cut_long()
     context.end_function()
     sources = {}
@@ -330,7 +321,7 @@ def emit_straight(
             elif node in plan.home:
                 sources[place] = Source(spill_offset + plan.home[node] * writer.type.size)
             else:
-                array, position = _position(instructions, node)
+                array, position = position_of(instructions, node)
                 sources[place] = Source(offsets[array] + position * writer.type.size)
     return sources
 
@@ -338,17 +329,10 @@ def emit_straight(
 def emit_condition(context: Context, check: Expression) -> Value:
     """Write a condition of the arguments and return the mask of the lanes for which it holds."""
     writer, instructions = context.writer, context.schedule([check])
-    data, root = instructions.data, instructions.roots[0]
+    root = instructions.roots[0]
     cut = context.begin_function(instructions)
     plan = context.plan(instructions, keep=[as_number(instructions, root)] if cut else ())
-    values = emit_instructions(
-        context,
-        instructions,
-        plan,
-        fetch=lambda node: context.places[data[node][0]].load(writer, data[node][1]),
-        store_result=lambda node, value: None,
-        cut=cut,
-    )
+    values = emit_instructions(context, instructions, plan.steps, cut=cut)
     if cut is None:
         return values[root]
     context.end_function()
@@ -356,14 +340,10 @@ def emit_condition(context: Context, check: Expression) -> Value:
     return writer.compare("une", context.spills.load(writer, home), writer.constant(0.0))
 
 
-def _position(instructions: Instructions, node: int) -> Position:
+def position_of(instructions: Instructions, node: int) -> Position:
     """Return the array and position of a leaf of straight-line code."""
     data = instructions.data[node]
     return data if instructions.ops[node] == "input" else (data.array, data.offset)
-
-
-def _overwritten(instructions: Instructions, node: int, stored: Mapping[Position, int]) -> bool:
-    return instructions.ops[node] == "load" and _position(instructions, node) in stored
 
 
 def _store_constant(context: Context, number: float, places: list[Position]) -> None:
@@ -436,7 +416,7 @@ def leave(context: Context, flag: Address | None, index: Value, target: str) -> 
 def _entry(context: Context, table: str, index: Value) -> Value:
     """Load entry `index` of a table of integers."""
     writer = context.writer
-    base = writer.address(context.table_base, context.table_offsets[table])
+    base = writer.address("%tables", context.tables.offsets[table])
     entry = writer.read("i32", base, writer.let(f"shl i64 {index}, 2"), 4)
     return writer.let(f"sext i32 {entry} to i64")
 
@@ -464,10 +444,9 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
     cut = context.begin_function(instructions)
 
     def fetch(node: int) -> Value:
-        if instructions.ops[node] == "input":
-            array, position = instructions.data[node]
-            return context.places[array].load(writer, position)
         address = instructions.data[node]
+        if instructions.ops[node] == "input":
+            return context.fetch(instructions, node)
         return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
 
     def put(store: Store, value: Value) -> None:
@@ -480,20 +459,14 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
         for store in by_node.get(node, ()):
             put(store, value)
 
-    emit_instructions(
-        context,
-        instructions,
-        plan,
-        fetch=fetch,
-        store_result=store_result,
-        cut=cut,
-    )
+    emit_instructions(context, instructions, plan.steps, fetch=fetch, store_result=store_result, cut=cut)
     final: dict[int, Value] = {}
     for node in late_nodes:  # all values before the first late store, which may change what a leaf reads
         if instructions.ops[node] == "constant":
             final[node] = writer.constant(instructions.data[node])
         else:
-            final[node] = context.reload(plan, node) if node in plan.home else fetch(node)
+            kept = plan.home.get(node)
+            final[node] = fetch(node) if kept is None else context.spills.load(writer, kept)
     for node, store in late:
         put(store, final[node])
     context.end_function()

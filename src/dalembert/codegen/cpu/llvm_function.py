@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from dalembert.codegen.cpu.row_code import ROW_DISTANCES, OutputScheduler, RowBlocks, Source, chunks
-from dalembert.codegen.elementary import definition
+from dalembert.codegen.elementary import definitions
 from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
-from dalembert.codegen.memory import Layout, Place, Rollout, Tables, zero_runs
+from dalembert.codegen.memory import Layout, Place, Rollout, Tables, ranges_to_zero, stored_values
 from dalembert.codegen.outlining import (
     MAX_FUNCTION_LINES,
     SPLIT_CONSTANTS,
@@ -102,26 +102,24 @@ def emit_program(
 
 def _constants(program: Program) -> int:
     """Return the number of constants in the graphs of a program."""
-    values = [
-        store.value
-        for statement in program.statements
-        for stores in ([statement.stores] if isinstance(statement, Straight) else statement.cases)
-        for store in stores
-    ]
+    values = [value for statement in program.statements for value in stored_values(statement)]
     return sum(node.op == "constant" for node in live(values))
 
 
 @final
 class _Kernel:
+    """The writer of one kernel.
+
+    `first` gives the addresses of each array's first row in a block. In a rollout one block of rows goes
+    through all its steps: `carried` values stay in scratch memory, and so do the outputs of a step until they
+    are delivered or carried, even with one lane.
+    """
+
     def __init__(
-        self,
-        program: Program,
-        lane_type: LaneType,
-        target: Target,
-        rollout: Rollout | None,
-        registers: int,
+        self, program: Program, lane_type: LaneType, target: Target, rollout: Rollout | None, registers: int
     ) -> None:
         self.program = program
+        self.rollout = rollout
         self.registers = registers
         self.longest = 0
         self.type = lane_type
@@ -129,11 +127,19 @@ class _Kernel:
         self.declared: set[str] = set()
         self.globals: list[str] = []
         self.writer = Writer(lane_type, fma=target.fma, declared=self.declared)
+        self.blocks = RowBlocks(self.writer, self.globals)
         self.tables = Tables(program, lane_type.bits)
         self.layout = Layout()
-        self.scheduler = OutputScheduler(program, self.writer, target, self.layout, at_once=rollout is None)
-        self.time = None if rollout is None else TimeLoop(program, rollout, self.writer, self.layout)
-        self.outputs = (*program.outputs, *(self.time.more_outputs if self.time else ()))
+        self.scheduler = OutputScheduler(program, self.blocks, target, self.layout, at_once=rollout is None)
+        self.more_outputs: tuple[ArraySpec, ...] = ()
+        self.carried: tuple[ArraySpec, ...] = ()
+        if rollout is not None:
+            rollout.check(program)
+            names = {name for name, _ in rollout.carried}
+            self.carried = tuple(spec for spec in program.inputs if spec.name in names)
+            self.more_outputs = rollout.more_outputs(program)
+            self.refused_step = self.layout.reserve(8 * lane_type.lanes)
+        self.outputs = (*program.outputs, *self.more_outputs)
         self.distances = self.layout.reserve(0)
         arrays: list[ArraySpec] = list(program.states)
         if lane_type.lanes > 1:
@@ -142,31 +148,28 @@ class _Kernel:
             )
             arrays += program.inputs
             arrays += [spec for spec in program.outputs if spec.name not in self.scheduler.direct]
-        elif self.time is not None:
-            arrays += self.time.held
+        elif rollout is not None:
+            arrays += (*self.carried, *program.outputs)
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
         self.spill_offset = self.layout.size
 
     def emit(self, *, split: bool) -> Emitted:
         """Write the kernel, with `split` as several functions, and note how many lines the `longest` has."""
-        writer = self.writer
-        pointer, stride = self._enter()
+        writer, lanes = self.writer, self.type.lanes
+        pointer, self.stride = self._enter()
         places = self._places()
         spills = writer.address("%scratch", self.spill_offset)
-        if self.type.lanes > 1:
+        if lanes > 1:
             writer.line(f"%distances = getelementptr i8, ptr %scratch, i64 {self.distances}")
-            self._row_distances(str(self.type.lanes - 1))
-        self.scheduler.prepare(pointer, stride)
-        first = self._begin_block(pointer, stride)
-        if self.type.lanes == 1:
-            in_place = {name: Place(base, self.type.bits // 8, 1) for name, base in first.items()}
-            places = {**in_place, **places}
-        context = Context(
+            self._row_distances(str(lanes - 1))
+        self.scheduler.prepare(pointer, self.stride)
+        self.first = self._begin_block(pointer)
+        if lanes == 1:
+            places = {name: Place(base, self.type.bits // 8, 1) for name, base in self.first.items()} | places
+        context = self.context = Context(
             writer=writer,
             places=places,
-            table_base="%tables",
-            table_offsets=self.tables.offsets,
-            table_lengths={name: len(table) for name, table in self.program.tables.items()},
+            tables=self.tables,
             registers=self.target.registers,
             spills=Place(spills, self.type.size, self.type.align),
             proceed=("%nonempty", NEVER),
@@ -174,23 +177,19 @@ class _Kernel:
         if split:
             context.outliner = Outliner(writer, context.proceed, self.target.attributes)
             context.function_instructions //= self.registers
-        self._body(context, first, stride)
+        self._body()
         self._end_block()
         self.layout.reserve(context.slots * self.type.size)
-        self.longest = max([len(writer.lines), *(function.lines for function in context.outlined_functions)])
+        lengths = [len(writer.lines), *(function.lines for function in context.outlined_functions)]
+        self.longest = max(lengths)
         loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
         return Emitted(
-            text=self._kernel(context),
+            text=self._kernel(),
             scratch_bytes=self.layout.size,
             tables=self.tables.data,
-            work=len(writer.lines)
-            + sum(function.lines for function in context.outlined_functions)
-            + loops * BODY_INSTRUCTIONS,
+            work=sum(lengths) + loops * BODY_INSTRUCTIONS,
             streamed_bytes=self.scheduler.streamed_bytes,
-            parts=tuple(
-                self._part(group, context.functions)
-                for group in group_into_modules(context.outlined_functions)
-            ),
+            parts=tuple(map(self._part, group_into_modules(context.outlined_functions))),
         )
 
     def _enter(self) -> tuple[dict[str, Value], dict[str, Value]]:
@@ -205,17 +204,13 @@ class _Kernel:
                 stride[spec.name] = writer.read("i64", f"%{side}_strides", 8 * k)
         writer.line("%rows.last = sub i64 %rows, 1")
         writer.line("%nonempty = icmp sgt i64 %rows, 0")
-        if self.time is not None:
+        if self.rollout is not None:
             writer.line("%any.step = icmp sgt i64 %steps, 0")
         writer.branch("%nonempty", "start", "empty")
-        writer.begin("empty")
-        writer.line("ret i64 -1")
-        writer.begin(NEVER)
-        writer.line("ret i64 -2")
-        writer.begin("start")
+        writer.lines += ["empty:", "ret i64 -1", f"{NEVER}:", "ret i64 -2", "start:"]
         return pointer, stride
 
-    def _begin_block(self, pointer: dict[str, Value], stride: dict[str, Value]) -> dict[str, Value]:
+    def _begin_block(self, pointer: dict[str, Value]) -> dict[str, Value]:
         """Open the loop over blocks; the addresses of each array's first row in the block."""
         writer = self.writer
         writer.jump("head")
@@ -231,52 +226,50 @@ class _Kernel:
             writer.jump("block")
             writer.begin("block")
         return {
-            name: writer.address(base, writer.let(f"mul i64 %row, {stride[name]}"))
+            name: writer.address(base, writer.let(f"mul i64 %row, {self.stride[name]}"))
             for name, base in pointer.items()
         }
 
-    def _body(self, context: Context, first: dict[str, Value], stride: dict[str, Value]) -> None:
-        program, lanes = self.program, self.type.lanes
-        blocks = RowBlocks(self.writer, "%distances", self.globals)
+    def _body(self) -> None:
+        program, lanes, blocks = self.program, self.type.lanes, self.blocks
         used = self._used_inputs() if lanes > 1 else {}
-        if self.time is not None:
+        if self.rollout is not None:
             self.writer.line("%refused.next = add i64 %refused, 0")
-            self.time.begin(context, blocks, first, used)
+            self._begin_step(self.rollout, used)
             if program.check is not None:
-                self.time.refuse(emit_condition(context, program.check))
-            self._clear(context.places)
-            self._statements(context)
-            self.time.end(context, blocks, self.scheduler, self.offsets)
+                self._reject_step(emit_condition(self.context, program.check))
+            self._clear()
+            self._statements()
+            self._end_step(self.rollout)
             return
         if lanes > 1:
             for number, spec in enumerate(program.inputs):
-                base = context.places[spec.name].base
-                blocks.read(number, first[spec.name], spec.size, base, used[spec.name])
+                base = self.context.places[spec.name].base
+                blocks.read(number, self.first[spec.name], spec.size, base, used[spec.name])
             for number, spec in enumerate(program.inputs):
-                blocks.prefetch_next(number, first[spec.name], spec.size, stride[spec.name])
-        self._check(context)
-        self._clear(context.places)
-        self.scheduler.begin(blocks, first)
-        sources = self._statements(context)
+                blocks.prefetch_next(number, self.first[spec.name], spec.size, self.stride[spec.name])
+        self._check()
+        self._clear()
+        self.scheduler.begin(self.first)
+        sources = self._statements()
         if lanes > 1:
-            self.scheduler.finish(blocks, sources, self.offsets)
+            self.scheduler.finish(sources, self.offsets)
 
-    def _statements(self, context: Context) -> dict[tuple[str, int], Source]:
+    def _statements(self) -> dict[tuple[str, int], Source]:
         """Write the arithmetic; return the sources of the outputs without an array of their own."""
-        program, lanes = self.program, self.type.lanes
         sources: dict[tuple[str, int], Source] = {}
-        for statement in program.statements:
+        for statement in self.program.statements:
             if isinstance(statement, Straight):
                 sources = emit_straight(
-                    context,
+                    self.context,
                     statement,
                     unstored=self.scheduler.direct,
-                    offsets=self.offsets if lanes > 1 else {},
+                    offsets=self.offsets if self.type.lanes > 1 else {},
                     spill_offset=self.spill_offset,
                     interleaved=self.scheduler.interleaved,
                 )
             else:
-                emit_loop(context, program, statement)
+                emit_loop(self.context, self.program, statement)
         return sources
 
     def _end_block(self) -> None:
@@ -291,26 +284,19 @@ class _Kernel:
         writer.line("ret i64 %refused.next")
 
     def _places(self) -> dict[str, Place]:
-        writer, item = self.writer, self.type.bits // 8
         places = {
-            name: Place(writer.address("%scratch", offset), self.type.size, self.type.align)
+            name: Place(self.writer.address("%scratch", offset), self.type.size, self.type.align)
             for name, offset in self.offsets.items()
         }
-        for name, table in self.program.tables.items():
-            if table.dtype.kind == "f":
-                base = writer.address("%tables", self.tables.offsets[name])
-                places[name] = Place(base, item, item, uniform=True)
-        return places
+        return places | self.tables.places(self.writer)
 
     def _row_distances(self, last: Value) -> None:
         at = 0
         for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
             if specs:
                 place = self.writer.address("%distances", at * self.type.lanes * 8)
-                strides = f"ptr %{side}_strides"
-                self.writer.line(
-                    f"call void @row_distances({strides}, ptr {place}, i64 {len(specs)}, i64 {last})"
-                )
+                given = f"ptr %{side}_strides, ptr {place}, i64 {len(specs)}, i64 {last}"
+                self.writer.line(f"call void @row_distances({given})")
             at += len(specs)
 
     def _used_inputs(self) -> dict[str, set[int] | None]:
@@ -320,7 +306,7 @@ class _Kernel:
         if any(isinstance(statement, Loop) for statement in program.statements):
             return dict.fromkeys(spec.name for spec in program.inputs)
         used: dict[str, set[int] | None] = {spec.name: set() for spec in program.inputs}
-        roots = [value for item in program.statements if isinstance(item, Straight) for value in item.values]
+        roots = [value for statement in program.statements for value in stored_values(statement)]
         for node in live([*roots, *([program.check] if program.check is not None else [])]):
             if node.op in ("input", "load"):
                 array, position = node.data if node.op == "input" else (node.data.array, node.data.offset)
@@ -329,13 +315,13 @@ class _Kernel:
                     positions.add(position)
         return used
 
-    def _check(self, context: Context) -> None:
+    def _check(self) -> None:
         """Record the first rejected row. All rows are computed all the same."""
         writer, check, lanes = self.writer, self.program.check, self.type.lanes
         if check is None:
             writer.line("%refused.next = add i64 %refused, 0")
             return
-        found = emit_condition(context, check)
+        found = emit_condition(self.context, check)
         lane = "0"
         if lanes > 1:
             self.declared.add(f"declare i{lanes} @llvm.cttz.i{lanes}(i{lanes}, i1)")
@@ -347,54 +333,128 @@ class _Kernel:
         here = writer.let(f"add i64 %row, {lane}")
         writer.line(f"%refused.next = select i1 {new}, i64 {here}, i64 %refused")
 
-    def _clear(self, places: dict[str, Place]) -> None:
+    def _clear(self) -> None:
         """Zero what is read or delivered without having been written."""
         writer = self.writer
-        for name, runs in zero_runs(self.program).items():
-            if name in self.scheduler.direct:
-                continue
-            for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
-                place = places[name]
+        for name, start, stop in ranges_to_zero(self.program):
+            if name not in self.scheduler.direct:
+                place = self.context.places[name]
                 base = writer.address(place.base, start * place.item)
                 self.declared.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
                 size = (stop - start) * place.item
                 writer.line(f"call void @llvm.memset.p0.i64(ptr {base}, i8 0, i64 {size}, i1 false)")
 
-    def _kernel(self, context: Context) -> str:
+    # The steps of a rollout ---------------------------------------------------------------------------------
+
+    def _begin_step(self, rollout: Rollout, used: Mapping[str, set[int] | None]) -> None:
+        """Bring carried and constant inputs of a block into place, open the loop, bring the streams."""
+        writer, lanes, places, blocks = self.writer, self.type.lanes, self.context.places, self.blocks
+        for number, spec in enumerate(self.program.inputs):
+            if spec in self.carried and lanes == 1:
+                self._copy(places[spec.name].base, self.first[spec.name], spec)
+            elif spec.name not in rollout.streams and lanes > 1:
+                needed = None if spec in self.carried else used[spec.name]
+                blocks.read(number, self.first[spec.name], spec.size, places[spec.name].base, needed)
+        integers = self.type.of("i64")
+        writer.write(integers, self._integer(-1), "%scratch", self.refused_step)
+        writer.jump("time.enter")
+        writer.begin("time.enter")
+        writer.branch("%any.step", "time.step", "time.over")
+        writer.lines += [line.replace("FIRST", "%first") for line in TIME_STEP]
+        for number, spec in enumerate(self.program.inputs):
+            if spec.name not in rollout.streams:
+                continue
+            stride = writer.read("i64", "%input_steps", 8 * number)
+            here = writer.address(self.first[spec.name], writer.let(f"mul i64 %now, {stride}"))
+            if lanes == 1:
+                places[spec.name] = Place(here, self.type.bits // 8, 1)
+                continue
+            blocks.read(number, here, spec.size, places[spec.name].base, used[spec.name])
+            blocks.prefetch(number, writer.address(here, stride), spec.size)
+
+    def _reject_step(self, condition: Value) -> None:
+        """Record the step for the rows that are rejected for the first time."""
+        writer, integers = self.writer, self.type.of("i64")
+        old = writer.read(integers, "%scratch", self.refused_step)
+        untouched = writer.let(f"icmp slt {integers} {old}, {self._integer(0)}")
+        new = writer.let(f"and {self.type.mask} {condition}, {untouched}")
+        now = writer.splat("i64", "%now")
+        found = writer.let(f"select {self.type.mask} {new}, {integers} {now}, {integers} {old}")
+        writer.write(integers, found, "%scratch", self.refused_step)
+
+    def _end_step(self, rollout: Rollout) -> None:
+        """Write the outputs if they are due, carry, close the loop and write the final values."""
+        writer, program, lanes, places = self.writer, self.program, self.type.lanes, self.context.places
+        writer.lines += TIME_DELIVER
+        at = {}
+        for number, spec in enumerate(program.outputs):
+            stride = writer.read("i64", "%output_steps", 8 * number)
+            at[spec.name] = writer.address(self.first[spec.name], writer.let(f"mul i64 %written, {stride}"))
+        if lanes == 1:
+            for spec in program.outputs:
+                self._copy(at[spec.name], places[spec.name].base, spec)
+        else:
+            self.scheduler.begin(at)
+            self.scheduler.finish({}, self.offsets)
+        writer.jump("time.again")
+        writer.begin("time.again")
+        for name, number in rollout.carried:
+            spec = program.outputs[number]
+            self._copy(places[name].base, places[spec.name].base, spec)
+        writer.lines += TIME_AGAIN
+        start = len(program.inputs) + len(program.outputs)
+        for number, ((name, _), spec) in enumerate(zip(rollout.carried, self.more_outputs), start):
+            target = self.first[spec.name]
+            if lanes == 1:
+                self._copy(target, places[name].base, spec)
+                continue
+            sources = [Source(self.offsets[name] + k * self.type.size) for k in range(spec.size)]
+            self.blocks.write(self.blocks.pointers(number, target), chunks(spec.size, lanes), sources, None)
+        target = self.first[self.more_outputs[-1].name]
+        rows = [target] if lanes == 1 else self.blocks.pointers(start + len(rollout.carried), target)
+        for lane, row in enumerate(rows):
+            writer.write("i64", writer.read("i64", "%scratch", self.refused_step + 8 * lane), row)
+
+    def _copy(self, target: Value, source: Value, spec: ArraySpec) -> None:
+        if spec.size:
+            self.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+            given = f"ptr {target}, ptr {source}, i64 {spec.size * self.type.size}, i1 false"
+            self.writer.line(f"call void @llvm.memcpy.p0.p0.i64({given})")
+
+    def _integer(self, number: int) -> Value:
+        return str(number) if self.type.lanes == 1 else f"splat (i64 {number})"
+
+    # Modules ------------------------------------------------------------------------------------------------
+
+    def _kernel(self) -> str:
         """Return the module of the kernel itself."""
-        definitions = self._elementary(context.functions)
+        functions = self._elementary(self.context.functions)
         if self.type.lanes > 1:
             text = ROW_DISTANCES.replace("LANES", str(self.type.lanes))
-            definitions.append(text.replace("ATTRIBUTES", self.target.attributes))
-        definitions += [function.declaration for function in context.outlined_functions]
+            functions.append(text.replace("ATTRIBUTES", self.target.attributes))
+        functions += [function.declaration for function in self.context.outlined_functions]
         parameters = (
             "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
             "ptr %tables, ptr noalias %scratch"
         )
-        if self.time is not None:
+        if self.rollout is not None:
             parameters += ", i64 %steps, i64 %first, i64 %every, ptr %input_steps, ptr %output_steps"
         head = f"define i64 @{KERNEL_NAME}({parameters}) {self.target.attributes} {{"
         body = with_short_blocks(self.writer.lines, NEVER)
-        return self._module([*self.globals, *definitions, head, *body, "}"])
+        return self._module([*self.globals, *functions, head, *body, "}"])
 
-    def _part(self, functions: list[OutlinedFunction], elementary: set[str]) -> str:
+    def _part(self, functions: list[OutlinedFunction]) -> str:
         """Return a module of functions that the kernel calls, and the elementary functions that they call."""
         texts = [function.text for function in functions]
-        needed = {name for name in elementary if any(f"@{name}(" in text for text in texts)}
+        needed = {name for name in self.context.functions if any(f"@{name}(" in text for text in texts)}
         return self._module([*self._elementary(needed), *texts])
 
     def _elementary(self, names: set[str]) -> list[str]:
         """Return the definitions of elementary functions."""
-        return [
-            definition(
-                name,
-                lanes=self.type.lanes,
-                fma=self.target.fma,
-                attributes=self.target.attributes,
-                declared=self.declared,
-            )
-            for name in sorted(names | ({"sincos"} if "tan" in names else set()))
-        ]
+        target = self.target
+        return definitions(
+            names, lanes=self.type.lanes, fma=target.fma, attributes=target.attributes, declared=self.declared
+        )
 
     def _module(self, lines: list[str]) -> str:
         return "\n".join(
@@ -406,134 +466,3 @@ class _Kernel:
                 "!1 = !{i32 1}",
             ]
         )
-
-
-@final
-class TimeLoop:
-    """The loop over steps inside a kernel: one block of rows goes through all its steps.
-
-    `begin`, the step's arithmetic, `end`; `refuse` in between. Carried values stay in scratch memory, and so
-    do the outputs of a step until they are delivered or carried. `held`: the arrays that need memory of their
-    own even with one lane. `offsets` tells where all arrays in scratch memory are.
-    """
-
-    def __init__(self, program: Program, rollout: Rollout, writer: Writer, layout: Layout) -> None:
-        rollout.check(program)
-        self.program = program
-        self.rollout = rollout
-        self.writer = writer
-        self.type = writer.type
-        carried = {name for name, _ in rollout.carried}
-        self.initial = tuple(spec for spec in program.inputs if spec.name in carried)
-        self.held = (*self.initial, *program.outputs)
-        self.more_outputs = rollout.more_outputs(program)
-        self.refused = layout.reserve(8 * self.type.lanes)
-        self.integers = "i64" if self.type.lanes == 1 else f"<{self.type.lanes} x i64>"
-        self.first: Mapping[str, Value] = {}
-
-    def begin(
-        self,
-        context: Context,
-        blocks: RowBlocks,
-        first: Mapping[str, Value],
-        used: Mapping[str, set[int] | None],
-    ) -> None:
-        """Bring carried and constant inputs of a block into place, open the loop, bring the streams."""
-        writer, lanes = self.writer, self.type.lanes
-        self.first = first
-        for number, spec in enumerate(self.program.inputs):
-            if spec in self.initial and lanes == 1:
-                self._copy(context.places[spec.name].base, first[spec.name], spec)
-            elif spec.name not in self.rollout.streams and lanes > 1:
-                needed = None if spec in self.initial else used[spec.name]
-                blocks.read(number, first[spec.name], spec.size, context.places[spec.name].base, needed)
-        self._store_refused(self._integer(-1))
-        writer.jump("time.enter")
-        writer.begin("time.enter")
-        writer.branch("%any.step", "time.step", "time.over")
-        writer.lines += [line.replace("FIRST", "%first") for line in TIME_STEP]
-        for number, spec in enumerate(self.program.inputs):
-            if spec.name not in self.rollout.streams:
-                continue
-            stride = self._stride("%input_steps", number)
-            here = writer.address(first[spec.name], writer.let(f"mul i64 %now, {stride}"))
-            if lanes == 1:
-                context.places[spec.name] = Place(here, self.type.bits // 8, 1)
-                continue
-            blocks.read(number, here, spec.size, context.places[spec.name].base, used[spec.name])
-            blocks.prefetch(number, writer.address(here, stride), spec.size)
-
-    def refuse(self, condition: Value) -> None:
-        """Record the step for the rows that are rejected for the first time."""
-        writer, integers = self.writer, self.integers
-        old = writer.read(integers, "%scratch", self.refused)
-        untouched = writer.let(f"icmp slt {integers} {old}, {self._integer(0)}")
-        new = writer.let(f"and {self.type.mask} {condition}, {untouched}")
-        now = "%now"
-        if self.type.lanes > 1:
-            one = writer.let(f"insertelement {integers} poison, i64 %now, i32 0")
-            zeros = f"<{self.type.lanes} x i32> zeroinitializer"
-            now = writer.let(f"shufflevector {integers} {one}, {integers} poison, {zeros}")
-        self._store_refused(writer.let(f"select {self.type.mask} {new}, {integers} {now}, {integers} {old}"))
-
-    def end(
-        self, context: Context, blocks: RowBlocks, scheduler: OutputScheduler, offsets: Mapping[str, int]
-    ) -> None:
-        """Write the outputs if they are due, carry, close the loop and write the final values."""
-        writer, program = self.writer, self.program
-        writer.lines += TIME_DELIVER
-        at = {
-            spec.name: writer.address(
-                self.first[spec.name],
-                writer.let(f"mul i64 %written, {self._stride('%output_steps', number)}"),
-            )
-            for number, spec in enumerate(program.outputs)
-        }
-        if self.type.lanes == 1:
-            for spec in program.outputs:
-                self._copy(at[spec.name], context.places[spec.name].base, spec)
-        else:
-            scheduler.begin(blocks, at)
-            scheduler.finish(blocks, {}, offsets)
-        writer.jump("time.again")
-        writer.begin("time.again")
-        for name, number in self.rollout.carried:
-            source = context.places[program.outputs[number].name].base
-            self._copy(context.places[name].base, source, program.outputs[number])
-        writer.lines += TIME_AGAIN
-        self._deliver_finals(context, blocks, offsets)
-
-    def _deliver_finals(self, context: Context, blocks: RowBlocks, offsets: Mapping[str, int]) -> None:
-        writer, lanes = self.writer, self.type.lanes
-        start = len(self.program.inputs) + len(self.program.outputs)
-        for number, ((name, _), spec) in enumerate(zip(self.rollout.carried, self.more_outputs), start):
-            target = self.first[spec.name]
-            if lanes == 1:
-                self._copy(target, context.places[name].base, spec)
-                continue
-            sources = [Source(offsets[name] + k * self.type.size) for k in range(spec.size)]
-            rows = blocks.pointers(number, target)
-            blocks.write(rows, chunks(spec.size, lanes), sources, "%scratch", None)
-        target = self.first[self.more_outputs[-1].name]
-        last = start + len(self.rollout.carried)
-        rows = [target] if lanes == 1 else blocks.pointers(last, target)
-        for lane, row in enumerate(rows):
-            writer.write("i64", writer.read("i64", "%scratch", self.refused + 8 * lane), row)
-
-    def _stride(self, table: Value, number: int) -> Value:
-        return self.writer.read("i64", table, 8 * number)
-
-    def _copy(self, target: Value, source: Value, spec: ArraySpec) -> None:
-        if not spec.size:
-            return
-        self.writer.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-        size = spec.size * self.type.size
-        self.writer.line(
-            f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)"
-        )
-
-    def _integer(self, number: int) -> Value:
-        return str(number) if self.type.lanes == 1 else f"splat (i64 {number})"
-
-    def _store_refused(self, value: Value) -> None:
-        self.writer.write(self.integers, value, "%scratch", self.refused)

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Final, final
 
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.memory import Layout
+from dalembert.codegen.memory import Layout, only_straight
 from dalembert.codegen.target import Target
-from dalembert.tracing.program import ArraySpec, Program, Straight
+from dalembert.tracing.program import ArraySpec, Program
 
 # Transposition between rows in the user's memory and lanes in registers.
 #
@@ -47,16 +47,16 @@ def transpose(writer: Writer, vectors: list[Value]) -> list[Value]:
     return _run(writer, vectors, rows, _stages(lanes, inner, lanes))
 
 
-def load_columns(writer: Writer, rows: list[Value], start: int | Value) -> list[Value]:
-    """Load the `lanes` columns at byte `start` of `lanes` rows.
+def load_columns(writer: Writer, rows: list[Value], start: int | Value, width: int) -> list[Value]:
+    """Load `width` columns at byte `start` of `lanes` rows.
 
     Vectors wider than 128 bits are put together from halves of two rows as they are loaded, which costs the
     loading units and saves a third of the shuffles: those compete with the arithmetic.
     """
     whole = writer.type
     lanes, inner = whole.lanes, min(whole.lanes, 128 // whole.bits)
-    if lanes == inner or lanes // inner > 4:
-        return transpose(writer, [load_row(writer, row, start, lanes) for row in rows])
+    if width < lanes or lanes == inner or lanes // inner > 4:
+        return transpose(writer, [load_row(writer, row, start, width) for row in rows])
     half = lanes // 2
     narrow = writer.as_type(LaneType(whole.bits, half))
     bases = [writer.address(row, start) for row in rows]
@@ -194,14 +194,13 @@ class Source:
 
 @final
 class RowBlocks:
-    """Code for the blocks of rows of one kernel; `table` is the address of the table of distances.
+    """Code for the blocks of rows of one kernel; %distances is the table of distances.
 
     `stream`, where not None, is a condition: write past the caches, for which the rows are aligned.
     """
 
-    def __init__(self, writer: Writer, table: Value, globals_: list[str]) -> None:
+    def __init__(self, writer: Writer, globals_: list[str]) -> None:
         self.writer = writer
-        self.table = table
         self.globals = globals_
         self.lanes = writer.type.lanes
         self.item = writer.type.bits // 8
@@ -210,7 +209,7 @@ class RowBlocks:
         """Load the addresses of the rows of array number `array`, whose first row is at `base`."""
         writer, first = self.writer, array * self.lanes
         return [
-            writer.address(base, writer.read("i64", self.table, (first + lane) * 8))
+            writer.address(base, writer.read("i64", "%distances", (first + lane) * 8))
             for lane in range(self.lanes)
         ]
 
@@ -261,11 +260,7 @@ class RowBlocks:
 
     def _read_piece(self, rows: list[Value], start: int | Value, width: int, target: Value) -> None:
         writer = self.writer
-        if width == self.lanes:
-            vectors = load_columns(writer, rows, start)
-        else:
-            vectors = transpose(writer, [load_row(writer, row, start, width) for row in rows])
-        for k, vector in enumerate(vectors[:width]):
+        for k, vector in enumerate(load_columns(writer, rows, start, width)[:width]):
             writer.store(vector, target, k * writer.type.size, writer.type.align)
 
     def interleaved_work(
@@ -335,21 +330,20 @@ class RowBlocks:
         rows: list[Value],
         general: list[tuple[int, int]],
         sources: Sequence[Source],
-        scratch: Value,
         stream: Value | None,
     ) -> None:
         """Write the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
         writer, starts = self.writer, [start for start, _ in general]
         if stream is not None and general:
             for past_caches in self._both_ways(stream):
-                self._write_loop(rows, starts, sources, scratch, past_caches=past_caches)
+                self._write_loop(rows, starts, sources, past_caches=past_caches)
             return
         if len(general) > INLINE_CHUNKS:
-            self._write_loop(rows, starts, sources, scratch, past_caches=False)
+            self._write_loop(rows, starts, sources)
             return
         for start, width in general:
             vectors = [
-                writer.load(scratch, source.offset, writer.type.align)
+                writer.load("%scratch", source.offset, writer.type.align)
                 if source.constant is None
                 else writer.constant(source.constant)
                 for source in sources[start : start + width]
@@ -363,9 +357,8 @@ class RowBlocks:
         rows: list[Value],
         starts: list[int],
         sources: Sequence[Source],
-        scratch: Value,
         *,
-        past_caches: bool,
+        past_caches: bool = False,
     ) -> None:
         """Write pieces in a loop over a table with the position and the lane offsets of each piece."""
         writer = self.writer
@@ -382,7 +375,7 @@ class RowBlocks:
                 writer.let(f"zext i32 {writer.read('i32', entry, 4 * k, 4)} to i64")
                 for k in range(self.lanes + 1)
             ]
-            vectors = [writer.load(scratch, offset, writer.type.align) for offset in offsets[1:]]
+            vectors = [writer.load("%scratch", offset, writer.type.align) for offset in offsets[1:]]
             for row, vector in zip(rows, transpose(writer, vectors)):
                 self._store(vector, row, offsets[0], past_caches=past_caches)
 
@@ -448,14 +441,15 @@ class OutputScheduler:
     """
 
     def __init__(
-        self, program: Program, writer: Writer, target: Target, layout: Layout, *, at_once: bool = True
+        self, program: Program, blocks: RowBlocks, target: Target, layout: Layout, *, at_once: bool
     ) -> None:
         self.program = program
-        self.writer = writer
-        self.type = writer.type
-        single = program.statements[0] if len(program.statements) == 1 else None
-        self.stores = single.stores if isinstance(single, Straight) else ()
-        direct = at_once and isinstance(single, Straight) and self.type.lanes > 1
+        self.blocks = blocks
+        self.writer = blocks.writer
+        self.type = blocks.writer.type
+        single = only_straight(program)
+        self.stores = single.stores if single else ()
+        direct = at_once and single is not None and self.type.lanes > 1
         self.direct = frozenset(spec.name for spec in program.outputs if direct)
         whole_lines = direct and self.type.size == 64 and target.level == "avx512"
         self.streamed = frozenset(
@@ -494,13 +488,13 @@ class OutputScheduler:
         hint = writer.read("i64", "%scratch", self.hint)
         self.stream = writer.let(f"and i1 {aligned}, {writer.let(f'icmp ne i64 {hint}, 0')}")
 
-    def begin(self, blocks: RowBlocks, first: Mapping[str, Value]) -> None:
+    def begin(self, first: Mapping[str, Value]) -> None:
         """Find, at the start of a block, the rows and the work that can be interleaved with the arithmetic.
 
         Constant pieces of small rows are stored after the arithmetic: a store that waits for memory stalls
         all stores behind it.
         """
-        program = self.program
+        program, blocks = self.program, self.blocks
         if self.type.lanes == 1:
             return
         known = {
@@ -517,9 +511,7 @@ class OutputScheduler:
             tasks, self.pieces[spec.name] = blocks.interleaved_work(rows, constants, self._condition(spec))
             (self.interleaved if self._is_large(spec) else self.late).extend(tasks)
 
-    def finish(
-        self, blocks: RowBlocks, found: Mapping[tuple[str, int], Source], offsets: Mapping[str, int]
-    ) -> None:
+    def finish(self, found: Mapping[tuple[str, int], Source], offsets: Mapping[str, int]) -> None:
         """Write all other pieces at the end of a block; `found` gives the sources of direct outputs."""
         for task in self.late:
             task()
@@ -528,9 +520,7 @@ class OutputScheduler:
                 sources = [self._source(found.get((spec.name, k))) for k in range(spec.size)]
             else:
                 sources = [Source(offsets[spec.name] + k * self.type.size) for k in range(spec.size)]
-            blocks.write(
-                self.rows[spec.name], self.pieces[spec.name], sources, "%scratch", self._condition(spec)
-            )
+            self.blocks.write(self.rows[spec.name], self.pieces[spec.name], sources, self._condition(spec))
 
     def fence(self) -> None:
         """Write a store fence after all blocks, since nothing else orders non-temporal stores."""

@@ -23,12 +23,10 @@ from typing import Final
 from dalembert.codegen.gpu.launch import WARP_SIZE, Architecture, Layout
 from dalembert.codegen.gpu.shared_memory import STAGED_RESULTS, Arrays, gathered_columns
 from dalembert.codegen.ir import LaneType
-from dalembert.codegen.memory import Rollout
+from dalembert.codegen.memory import Rollout, only_straight, stored_values
 from dalembert.codegen.schedule import Instructions, schedule
-from dalembert.tracing.expression import Expression, live
-from dalembert.tracing.program import Loop, Program, Straight
-
-__all__ = ["choices", "default_layout", "max_live_values"]
+from dalembert.tracing.expression import live
+from dalembert.tracing.program import Program
 
 MAX_ASSEMBLER_LIVE_VALUES: Final = 110
 """Live values up to which the assembler keeps all in registers at high occupancy."""
@@ -90,12 +88,13 @@ def default_layout(
 ) -> Layout:
     """Return the layout by rule; `alone`: with one thread per sample."""
     many = planned_layout(architecture, bits, block=64, registers=255, blocks=4)
-    size = sum(len(live(_values(statement))) for statement in program.statements)
+    size = sum(len(live(stored_values(statement))) for statement in program.statements)
     large = rollout is not None and size > LARGE_ROLLOUT_OPERATIONS
     together = in_phase(architecture, bits, block=128, blocks=2)
-    if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
+    statement = only_straight(program)
+    if statement is None:
         return together if large else many if size > MIN_MULTITHREAD_OPERATIONS else Layout(block=128)
-    instructions = schedule(list(dict.fromkeys(program.statements[0].values)), fma=True)
+    instructions = schedule(list(dict.fromkeys(statement.values)), fma=True)
     live_values, operations = max_live_values(instructions), len(instructions.order)
     gathered = gathered_columns(program) if rollout is None else 0
     in_pieces = not gathered and any(spec.size > STAGED_RESULTS for spec in program.outputs)
@@ -146,12 +145,6 @@ def _one_thread(
     )
 
 
-def _values(statement: Straight | Loop) -> list[Expression]:
-    if isinstance(statement, Straight):
-        return list(statement.values)
-    return [store.value for case in statement.cases for store in case]
-
-
 def planned_layout(
     architecture: Architecture, bits: int, *, block: int, registers: int, blocks: int, parts: int = 1
 ) -> Layout:
@@ -178,19 +171,12 @@ def choices(architecture: Architecture, bits: int) -> list[Layout]:
     found += [Layout(block=block, staged=False) for block in (64, 128)]
     for block, registers, blocks in ((64, 255, 4), (128, 255, 2), (64, 200, 5), (64, 168, 6), (64, 128, 8)):
         layout = planned_layout(architecture, bits, block=block, registers=registers, blocks=blocks)
-        found += [layout, Layout(**{**layout.to_json(), "staged": False})]
-    for parts, registers, blocks in (
-        (2, 255, 4),
-        (4, 128, 4),
-        (4, 168, 3),
-        (4, 255, 2),
-        (8, 128, 2),
-        (8, 255, 1),
-    ):
+        found += [layout, replace(layout, staged=False)]
+    shares = ((2, 255, 4), (4, 128, 4), (4, 168, 3), (4, 255, 2), (8, 128, 2), (8, 255, 1))
+    for parts, registers, blocks in shares:
+        block = WARP_SIZE * parts
         found.append(
-            planned_layout(
-                architecture, bits, block=WARP_SIZE * parts, registers=registers, blocks=blocks, parts=parts
-            )
+            planned_layout(architecture, bits, block=block, registers=registers, blocks=blocks, parts=parts)
         )
     found += [in_phase(architecture, bits, block=128, blocks=2)]
     return [*found, in_phase(architecture, bits, block=256, blocks=1)]

@@ -24,15 +24,15 @@ a block, and that is how kernels are tested where no GPU is.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final, final
 
 from dalembert.codegen import elementary
 from dalembert.codegen.gpu import single
 from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.launch import WARP_SIZE, Architecture, GpuInfo, GpuSource, Layout
-from dalembert.codegen.gpu.shared_memory import Arrays, Tile, copy_rows, gather_rows, zero_rows
+from dalembert.codegen.gpu.shared_memory import Arrays, RowCopier, Tile
 from dalembert.codegen.gpu.thread_code import Compute
+from dalembert.codegen.gpu.thread_loops import Piece
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import Rollout, zero_runs
 from dalembert.errors import ArgumentError, CompileError
@@ -152,12 +152,11 @@ class _Kernel:
         self.declared: set[str] = set()
         self.globals: list[str] = []
         self.arrays = Arrays(program, rollout, lane_type, layout)
-        self.streams = frozenset(rollout.streams if rollout else ())
         self.outputs = (*program.outputs, *(rollout.more_outputs(program) if rollout else ()))
         self.zeroed = {
             spec.name for spec in program.outputs if self.arrays.is_direct(spec) and self._sparse(spec)
         }
-        self.parameters = self._parameters()
+        self.pitch = 0
 
     def _parameters(self) -> tuple[str, ...]:
         sides = [("in", len(self.program.inputs)), ("out", len(self.outputs))]
@@ -187,23 +186,20 @@ class _Kernel:
         return zeros or bool(zero_runs(self.program).get(spec.name))
 
     def emit(self) -> GpuSource:
-        compute = Compute(
-            self.program, self.rollout, self.arrays, self.layout, self._writer, zeroed=self.zeroed
-        )
+        compute = Compute(self.arrays, self._writer, zeroed=self.zeroed)
+        self.pitch = compute.pitch
         if compute.pieces:
             self.zeroed.clear()
-        phases: dict[str, list[str] | None] = {
-            "load": self._load(compute.pitch),
-            "stream": self._stream(compute.pitch),
-        }
+        phases: dict[str, list[str] | None] = {"load": self._load(), "stream": self._stream()}
         for number, (name, written) in enumerate(compute.phases.items()):
             phases[name] = written
             if compute.pieces:
-                phases[f"store{number}"] = self._store_piece(compute, number)
+                phases[f"store{number}"] = self._store_piece(compute.pieces[number])
         phases["store"] = self._store(compute)
-        phases["finish"] = self._finish(compute.pitch)
-        parameters = ", ".join((*self.parameters, *PHASE_PARAMETERS))
-        text = self._definitions(compute.functions).splitlines()
+        phases["finish"] = self._finish()
+        kernel_parameters = self._parameters()
+        parameters = ", ".join((*kernel_parameters, *PHASE_PARAMETERS))
+        text = self._definitions(compute.context.functions).splitlines()
         for name, lines in phases.items():
             if lines:
                 text.append(f"define internal void @{name}({parameters}) alwaysinline nounwind {{")
@@ -214,169 +210,137 @@ class _Kernel:
             text = numbers.load_constants(text)
             workers = tuple(tuple(numbers.load_constants(list(lines))) for lines in workers)
             self.globals += numbers.definition()
-        text = [*self.globals, *text]
-        text.append('!0 = !{!"branch_weights", i32 1, i32 1000000}')
-        return GpuSource(
-            "\n".join(text),
-            frozenset(self.declared),
-            self.parameters,
-            tuple(name for name, lines in phases.items() if lines is not None),
-            compute.local_bytes,
-            self._info(compute.pitch),
-            self.arrays.tables.data,
-            workers,
-        )
-
-    def _info(self, pitch: int) -> GpuInfo:
-        return GpuInfo(
+        info = GpuInfo(
             inputs=tuple((spec.name, spec.size) for spec in self.program.inputs),
             outputs=tuple((spec.name, spec.size) for spec in self.outputs),
             bits=self.type.bits,
             block=self.layout.block,
-            shared_bytes=pitch * self.layout.samples * self.type.size,
+            shared_bytes=self.pitch * self.layout.samples * self.type.size,
             scratch_bytes=self.arrays.scratch_elements * self.type.size,
             checks=self.program.check is not None,
             architecture=self.architecture.name,
             layout=self.layout,
             rollout=self.rollout,
         )
+        return GpuSource(
+            "\n".join([*self.globals, *text, '!0 = !{!"branch_weights", i32 1, i32 1000000}']),
+            frozenset(self.declared),
+            kernel_parameters,
+            tuple(name for name, lines in phases.items() if lines is not None),
+            compute.slots.local_bytes,
+            info,
+            self.arrays.tables.data,
+            workers,
+        )
 
     def _writer(self) -> Writer:
         """Return a writer at the start of a phase; %first is the block's first row and %count its rows."""
         writer, block = Writer(self.type, fma=True, declared=self.declared), self.layout.samples
-        writer.begin("entry")
-        writer.line("%block.wide = zext i32 %block to i64")
-        writer.line(f"%first = mul i64 %block.wide, {block}")
-        writer.line("%left = sub i64 %rows, %first")
-        writer.line(f"%whole = icmp sgt i64 %left, {block}")
-        writer.line(f"%count.wide = select i1 %whole, i64 {block}, i64 %left")
-        writer.line("%count = trunc i64 %count.wide to i32")
-        writer.line("%count.last = sub i32 %count, 1")
+        writer.lines += [
+            "entry:",
+            "%block.wide = zext i32 %block to i64",
+            f"%first = mul i64 %block.wide, {block}",
+            "%left = sub i64 %rows, %first",
+            f"%whole = icmp sgt i64 %left, {block}",
+            f"%count.wide = select i1 %whole, i64 {block}, i64 %left",
+            "%count = trunc i64 %count.wide to i32",
+            "%count.last = sub i32 %count, 1",
+        ]
         length = self.arrays.scratch_elements * self.type.size
         if length:
-            writer.line("%home.wide = zext i32 %home to i64")
-            writer.line(f"%home.at = mul i64 %home.wide, {block * length}")
-            writer.line("%scratch.block = getelementptr i8, ptr %scratch, i64 %home.at")
-            writer.line(f"%warp = udiv i32 %thread, {WARP_SIZE}")
-            writer.line(f"%lane = and i32 %thread, {WARP_SIZE - 1}")
-            writer.line("%warp.wide = zext i32 %warp to i64")
-            writer.line(f"%warp.at = mul i64 %warp.wide, {WARP_SIZE * length}")
-            writer.line("%scratch.warp = getelementptr i8, ptr %scratch.block, i64 %warp.at")
-            writer.line("%lane.wide = zext i32 %lane to i64")
-            writer.line(f"%lane.at = mul i64 %lane.wide, {self.type.size}")
-            writer.line("%scratch.mine = getelementptr i8, ptr %scratch.warp, i64 %lane.at")
+            writer.lines += [
+                "%home.wide = zext i32 %home to i64",
+                f"%home.at = mul i64 %home.wide, {block * length}",
+                "%scratch.block = getelementptr i8, ptr %scratch, i64 %home.at",
+                f"%warp = udiv i32 %thread, {WARP_SIZE}",
+                f"%lane = and i32 %thread, {WARP_SIZE - 1}",
+                "%warp.wide = zext i32 %warp to i64",
+                f"%warp.at = mul i64 %warp.wide, {WARP_SIZE * length}",
+                "%scratch.warp = getelementptr i8, ptr %scratch.block, i64 %warp.at",
+                "%lane.wide = zext i32 %lane to i64",
+                f"%lane.at = mul i64 %lane.wide, {self.type.size}",
+                "%scratch.mine = getelementptr i8, ptr %scratch.warp, i64 %lane.at",
+            ]
         return writer
 
-    def _load(self, pitch: int) -> list[str] | None:
-        inputs = [(spec, f"%in{k}") for k, spec in enumerate(self.program.inputs)]
-        tiles = [
-            self.arrays.tile(spec, base)
-            for spec, base in inputs
-            if spec.name not in self.streams and not self.arrays.is_direct(spec)
+    def _copier(self) -> RowCopier:
+        """Return the writer of a phase that copies rows."""
+        return RowCopier(self._writer(), self.layout, self.pitch, self.arrays.scratch_elements)
+
+    def _load(self) -> list[str] | None:
+        copier, arrays = self._copier(), self.arrays
+        staged = [
+            (spec, f"%in{k}")
+            for k, spec in enumerate(self.program.inputs)
+            if spec.name not in arrays.streams and not arrays.is_direct(spec)
         ]
-        writer = self._writer()
-        self._copy(writer, tiles, pitch, inward=True)
+        for spec, base in staged:
+            copier.load(arrays.tile(spec, base))
         for spec in self.program.outputs:
             if spec.name in self.zeroed:
-                tile = self.arrays.tile(spec, self.arrays.base[spec.name])
-                zero_rows(writer, tile, layout=self.layout)
-        if self.rollout is not None:
-            self._store_own(writer, f"%out{len(self.outputs) - 1}", "-1")
-        writer.line("ret void")
-        return writer.lines if tiles or self.zeroed or self.rollout is not None else None
+                copier.zero(arrays.tile(spec, arrays.base[spec.name]))
+        if self.rollout is not None:  # no step of the thread's own row is rejected yet
+            writer, base = copier.writer, f"%out{len(self.outputs) - 1}"
+            with writer.when(writer.let("icmp ult i32 %thread, %count")):
+                row = writer.let(f"add i64 %first, {writer.let('zext i32 %thread to i64')}")
+                place = writer.address(base, writer.let(f"mul i64 {row}, {base}.stride"))
+                writer.write("i64", "-1", place)
+        return _finished(copier) if staged or self.zeroed or self.rollout is not None else None
 
-    def _stream(self, pitch: int) -> list[str] | None:
-        writer, tiles = self._writer(), []
+    def _stream(self) -> list[str] | None:
+        copier, streamed = self._copier(), False
         for k, spec in enumerate(self.program.inputs):
-            if spec.name in self.streams and not self.arrays.is_direct(spec):
-                tiles.append(self.arrays.tile(spec, f"%in{k}"))
-                self._copy(writer, tiles[-1:], pitch, inward=True, step=f"%in{k}.step", now="%now")
-        writer.line("ret void")
-        return writer.lines if tiles else None
+            if spec.name in self.arrays.streams and not self.arrays.is_direct(spec):
+                streamed = True
+                offset = copier.writer.let(f"mul i64 %now, %in{k}.step")
+                copier.load(self.arrays.tile(spec, f"%in{k}"), offset)
+        return _finished(copier) if streamed else None
 
     def _store(self, compute: Compute) -> list[str] | None:
-        writer, tiles, pitch = self._writer(), [], compute.pitch
+        copier, stored = self._copier(), False
         for k, spec in enumerate(self.program.outputs):
+            if self.arrays.is_direct(spec):
+                continue
+            tile, stored = self.arrays.tile(spec, f"%out{k}"), True
             if spec.name in self.arrays.gathered:
-                tiles.append(self.arrays.tile(spec, f"%out{k}"))
                 columns = [compute.gathered[spec.name, position] for position in range(spec.size)]
-                self.globals.append(gather_rows(writer, tiles[-1], columns, self.layout, pitch))
-            elif not self.arrays.is_direct(spec):
-                tiles.append(self.arrays.tile(spec, f"%out{k}"))
-                step = f"%out{k}.step" if self.rollout is not None else None
-                self._copy(writer, tiles[-1:], pitch, inward=False, step=step, now="%written")
-        writer.line("ret void")
-        return writer.lines if tiles else None
+                self.globals.append(copier.gather(tile, columns))
+            elif self.rollout is not None:
+                copier.store(tile, copier.writer.let(f"mul i64 %written, {tile.base}.step"))
+            else:
+                copier.store(tile)
+        return _finished(copier) if stored else None
 
-    def _store_piece(self, compute: Compute, number: int) -> list[str]:
+    def _store_piece(self, piece: Piece) -> list[str]:
         """Write the part of the rows that a piece has computed."""
-        writer, piece = self._writer(), compute.pieces[number]
-        tile = Tile(f"%out{piece.number}", piece.stop - piece.start, self.arrays.width, None)
-        copy_rows(
-            writer,
-            tile,
-            layout=self.layout,
-            pitch=compute.pitch,
-            inward=False,
-            scratch=0,
-            offset=str(piece.start * self.type.size),
-        )
-        writer.line("ret void")
-        return writer.lines
+        copier = self._copier()
+        tile = Tile(f"%out{piece.number}", piece.stop - piece.start, self.arrays.width)
+        copier.store(tile, piece.start * self.type.size)
+        return _finished(copier)
 
-    def _finish(self, pitch: int) -> list[str] | None:
+    def _finish(self) -> list[str] | None:
         if self.rollout is None or not self.rollout.carried:
             return None
-        writer, sizes = self._writer(), {spec.name: spec for spec in self.program.inputs}
-        start = len(self.program.outputs)
-        tiles = [
-            self.arrays.tile(sizes[name], f"%out{k}")
-            for k, (name, _) in enumerate(self.rollout.carried, start)
-        ]
-        self._copy(writer, tiles, pitch, inward=False)
-        writer.line("ret void")
-        return writer.lines
-
-    def _copy(
-        self,
-        writer: Writer,
-        tiles: Sequence[Tile],
-        pitch: int,
-        *,
-        inward: bool,
-        step: str | None = None,
-        now: str = "",
-    ) -> None:
-        for tile in tiles:
-            copy_rows(
-                writer,
-                tile,
-                layout=self.layout,
-                pitch=pitch,
-                inward=inward,
-                scratch=self.arrays.scratch_elements,
-                offset="0" if step is None else writer.let(f"mul i64 {now}, {step}"),
-            )
-
-    def _store_own(self, writer: Writer, base: str, value: str) -> None:
-        """Store a 64-bit integer for the thread's own row."""
-        with writer.when(writer.let("icmp ult i32 %thread, %count")):
-            row = writer.let(f"add i64 %first, {writer.let('zext i32 %thread to i64')}")
-            place = writer.address(base, writer.let(f"mul i64 {row}, {base}.stride"))
-            writer.write("i64", value, place)
+        copier, inputs = self._copier(), {spec.name: spec for spec in self.program.inputs}
+        for k, (name, _) in enumerate(self.rollout.carried, len(self.program.outputs)):
+            copier.store(self.arrays.tile(inputs[name], f"%out{k}"))
+        return _finished(copier)
 
     def _definitions(self, functions: set[str]) -> str:
         """Return the elementary functions, inlined except the paths for huge arguments."""
         near, far = "alwaysinline nounwind", "noinline nounwind cold"
-        wide = (
-            functions if self.type.bits == 64 else {name for name in functions if single.needs_double(name)}
-        )
+        wide = functions if self.type.bits == 64 else functions & single.CALLS_DOUBLE
         text = "".join(
-            elementary.definition(name, lanes=1, fma=True, attributes="nounwind", declared=self.declared)
-            for name in sorted(wide | ({"sincos"} if "tan" in wide else set()))
+            elementary.definitions(wide, lanes=1, fma=True, attributes="nounwind", declared=self.declared)
         )
         text = text.replace("nounwind cold {", f"{far} {{").replace("nounwind {", f"{near} {{")
         if self.type.bits == 32:
             for name in sorted(functions):
                 text += single.definition(name, near=near, far=far, declared=self.declared)
         return text
+
+
+def _finished(copier: RowCopier) -> list[str]:
+    """Return the lines of a phase that ends here."""
+    copier.writer.line("ret void")
+    return copier.writer.lines

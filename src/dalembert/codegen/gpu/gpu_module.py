@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final, final
 
 import llvmlite.binding as llvm
@@ -166,18 +167,20 @@ def gpu_module(source: GpuSource) -> str:
     if layout.registers is not None:
         attributes.append(f'"nvvm.maxnreg"="{layout.registers}"')
     walk = PhaseWalk(source)
-    begin: list[str] = []
-    for item in source.parameters:
-        if item.startswith("ptr"):
-            name = item.split()[1]
-            begin.append(f"{name} = addrspacecast ptr addrspace(1) %global.{name[1:]} to ptr")
+    begin = [
+        f"%{name} = addrspacecast ptr addrspace(1) %global.{name} to ptr"
+        for kind, name in (item.split(" %") for item in source.parameters)
+        if kind == "ptr"
+    ]
     begin += [f"{name} = call i32 {register}()" for name, register in REGISTERS.items()]
     begin.append("%shared = addrspacecast ptr addrspace(3) @shared to ptr")
     if source.local_bytes:
         # With an offset that only the GPU knows to be zero; of a plain address LLVM would make variables.
-        begin.append(f"%local.start = alloca [{source.local_bytes} x i8], align 16")
-        begin.append("%local.zero = lshr i64 %rows, 62")
-        begin.append("%local = getelementptr i8, ptr %local.start, i64 %local.zero")
+        begin += [
+            f"%local.start = alloca [{source.local_bytes} x i8], align 16",
+            "%local.zero = lshr i64 %rows, 62",
+            "%local = getelementptr i8, ptr %local.start, i64 %local.zero",
+        ]
     else:
         begin.append("%local = inttoptr i64 0 to ptr")
     alone = not source.info.scratch_bytes
@@ -232,11 +235,11 @@ def dispatched(source: GpuSource, name: str, functions: Sequence[Sequence[str]])
     """Return the functions of the workers, where several threads compute a sample, and the phase that calls
     that of the thread's worker."""
     parameters = ", ".join((*source.parameters, *PHASE_PARAMETERS))
+    head = f"({parameters}) alwaysinline nounwind {{"
     text = []
     for k, lines in enumerate(functions):
-        text.append(f"define internal void @{name}.worker{k}({parameters}) alwaysinline nounwind {{")
-        text += [*lines, "}"]
-    text += [f"define internal void @{name}({parameters}) alwaysinline nounwind {{", "entry:"]
+        text += [f"define internal void @{name}.worker{k}{head}", *lines, "}"]
+    text += [f"define internal void @{name}{head}", "entry:"]
     text.append(f"%part = udiv i32 %thread, {source.info.samples}")
     cases = " ".join(f"i32 {k}, label %part{k}" for k in range(1, len(functions)))
     text.append(f"switch i32 %part, label %part0 [ {cases} ]")
@@ -246,16 +249,16 @@ def dispatched(source: GpuSource, name: str, functions: Sequence[Sequence[str]])
 
 
 @final
+@dataclass(slots=True)
 class PhaseWalk:
-    """The writer of the sequence of phases; `label` is the basic block written to, `done` counts the
-    phases."""
+    """The writer of the sequence of phases; `label` is the basic block written to, `done` counts the phases,
+    `compute` names the phases of the arithmetic."""
 
-    def __init__(self, source: GpuSource) -> None:
-        self.source = source
-        self.lines: list[str] = []
-        self.compute = ["compute"]
-        self.label = "entry"
-        self.done = 0
+    source: GpuSource
+    lines: list[str] = field(default_factory=list)
+    compute: Sequence[str] = ("compute",)
+    label: str = "entry"
+    done: int = 0
 
     def write(self, phase: Callable[[str, str], None], begin: list[str], *, alone: bool) -> None:
         """Write the phases in order: `phase` writes one, `begin` are lines before the first; `alone`: a block
@@ -269,10 +272,10 @@ class PhaseWalk:
                     self.done += 1
 
         self.lines += ["entry:", *begin]
+        before = self.label
         if alone:
             self.lines.append("%block = add i32 %home, 0")
         else:
-            before = self.label
             self._begin("rows.next")
             self.lines.append(f"%block = phi i32 [ %home, %{before} ], [ %block.next, %rows.more ]")
         run("load")
@@ -284,11 +287,10 @@ class PhaseWalk:
             self._steps(run)
         if not alone:
             self._begin("rows.more")
-            block = self.source.info.samples
             self.lines += [
                 "%block.next = add i32 %block, %grid",
                 "%block.next.wide = zext i32 %block.next to i64",
-                f"%block.next.row = mul i64 %block.next.wide, {block}",
+                f"%block.next.row = mul i64 %block.next.wide, {self.source.info.samples}",
                 "%block.again = icmp slt i64 %block.next.row, %rows",
                 "br i1 %block.again, label %rows.next, label %rows.over",
                 "rows.over:",

@@ -61,9 +61,6 @@ class Layout:
         """Samples of a block."""
         return self.block // self.parts
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 # The text of an emitted GPU kernel and the description that a launch needs.
 

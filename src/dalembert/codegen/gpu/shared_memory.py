@@ -10,204 +10,196 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, final
+from dataclasses import dataclass
+from typing import ClassVar, Final, final
 
 from dalembert.codegen.gpu.launch import WARP_SIZE, Layout
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.memory import Place, Rollout, Tables
-from dalembert.tracing.expression import live
-from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+from dalembert.codegen.memory import Place, Rollout, Tables, loop_addresses, only_straight
+from dalembert.tracing.program import ArraySpec, Loop, Program
 
 LOADS_IN_FLIGHT: Final = 8
 """Loads that are in flight at once."""
 
+Numbers = list[Value]
+
 
 @final
+@dataclass(frozen=True, slots=True)
 class Tile:
     """The rows of one array in a block: `base`, the address of the batch's first row, with a value
     `base`.stride; `size` numbers a row; the samples' own copy at a column of shared memory or an element of
     scratch memory."""
 
-    __slots__ = ("base", "element", "shared", "size", "stride")
-
-    def __init__(self, base: Value, size: int, shared: int | None, element: int | None) -> None:
-        self.base = base
-        self.stride = f"{base}.stride"
-        self.size = size
-        self.shared = shared
-        self.element = element
+    base: Value
+    size: int
+    shared: int | None
+    element: int | None = None
 
 
-def copy_rows(
-    writer: Writer, tile: Tile, *, layout: Layout, pitch: int, inward: bool, scratch: int, offset: Value = "0"
-) -> None:
-    """Copy the block's rows to the samples' own memory (`inward`) or back.
+@final
+@dataclass(frozen=True, slots=True)
+class RowCopier:
+    """A writer of copies of a block's rows: `pitch` numbers are a shared row, `scratch` numbers the scratch
+    memory of a sample. Uses %thread, %first (the block's first row), %count (its rows), %shared and
+    %scratch.block."""
 
-    `pitch` numbers are a shared row, `scratch` numbers the scratch memory of a sample; `offset` bytes are
-    added to global addresses. Uses %thread, %first (the block's first row), %count (its rows), %shared and
-    %scratch.block.
-    """
-    item = writer.type.size
-    base = writer.address(tile.base, offset) if offset != "0" else tile.base
+    writer: Writer
+    layout: Layout
+    pitch: int
+    scratch: int
 
-    def own(row: Value, column: Value) -> Value:
-        if tile.shared is not None:
-            return _shared_address(writer, row, column, tile.shared, pitch)
-        return _scratch_address(writer, row, column, tile.element or 0, scratch)
+    def load(self, tile: Tile, offset: int | Value = 0) -> None:
+        """Copy the block's rows, `offset` bytes behind their addresses, to the samples' own memory."""
+        writer, item = self.writer, self.writer.type.size
+        base = writer.address(tile.base, offset)
 
-    def load(numbers: list[Value]) -> list[tuple[Value, Value, Value]]:
-        found = []
-        for number in numbers:
-            row, column = _row_and_column(writer, number, tile.size)
-            if inward:
+        def move(numbers: Numbers) -> None:
+            found = []
+            for number in numbers:
+                row, column = self._row_and_column(number, tile)
                 inside = writer.let(f"icmp ult i32 {row}, %count")
                 last = writer.let(f"select i1 {inside}, i32 {row}, i32 %count.last")
-                value = writer.load(_global_address(writer, base, tile.stride, last, column), 0, item)
-                found.append((value, own(row, column), row))
-            else:
-                value = writer.load(own(row, column), 0, item)
-                found.append((value, _global_address(writer, base, tile.stride, row, column), row))
-        return found
-
-    def put(found: list[tuple[Value, Value, Value]]) -> None:
-        for value, place, row in found:
-            if inward:
+                value = writer.load(self._global_address(tile, base, last, column), 0, item)
+                found.append((value, self._own_address(tile, row, column)))
+            for value, place in found:
                 writer.store(value, place, 0, item)
-            else:
-                _store_inside(writer, value, place, row)
 
-    _each_number(writer, tile.size, layout, lambda numbers: put(load(numbers)))
+        self._each_number(tile.size, move)
 
+    def store(self, tile: Tile, offset: int | Value = 0) -> None:
+        """Copy the samples' own memory to the block's rows, `offset` bytes behind their addresses."""
+        base = self.writer.address(tile.base, offset)
+        self._store_from(tile, base, lambda row, column: self._own_address(tile, row, column))
 
-def gather_rows(writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int) -> str:
-    """Write the block's rows, each element from a column of the sample's shared row; the text of a table.
+    def _store_from(self, tile: Tile, base: Value, source: Callable[[Value, Value], Value]) -> None:
+        """Write the block's rows at `base`; `source` writes the address of the number of a row and column."""
+        item = self.writer.type.size
 
-    A thread has the same elements of every row, so that a warp writes neighbouring numbers.
-    """
-    item, block = writer.type.size, layout.block
-    table = f"@columns.{tile.base[1:]}"
-    if tile.size < block:
-        return _gather_short_rows(writer, tile, columns, layout, pitch, table)
-    own = -(-tile.size // block)
-    padded = columns + [0] * (own * block - tile.size)
-    offsets = ", ".join(f"i32 {column * item}" for column in padded)
-    places = []
-    for k in range(own):
-        number = writer.let(f"zext i32 {writer.let(f'add i32 %thread, {k * block}')} to i64")
-        entry = writer.address(table, writer.let(f"shl i64 {number}, 2"))
-        offset = writer.let(f"zext i32 {writer.let(f'load i32, ptr {entry}, align 4')} to i64")
-        places.append(writer.address("%shared", offset))
-    wide = writer.let("zext i32 %thread to i64")
-    first = writer.address(tile.base, writer.let(f"mul i64 %first, {tile.stride}"))
-    first = writer.address(first, writer.let(f"mul i64 {wide}, {item}"))
-    with writer.loop("%count.wide") as (row, *_):
-        shared = writer.let(f"mul i64 {row}, {pitch * item}")
-        there = writer.address(first, writer.let(f"mul i64 {row}, {tile.stride}"))
-        values = [writer.load(writer.address(place, shared), 0, item) for place in places]
-        for k, value in enumerate(values):
-            if (k + 1) * block <= tile.size:
-                writer.store(value, there, k * block * item, item)
-                continue
-            with writer.when(writer.let(f"icmp ult i32 %thread, {tile.size - k * block}")):
-                writer.store(value, there, k * block * item, item)
-    return f"{table} = private constant [{own * block} x i32] [{offsets}]"
+        def move(numbers: Numbers) -> None:
+            found = []
+            for number in numbers:
+                row, column = self._row_and_column(number, tile)
+                value = self.writer.load(source(row, column), 0, item)
+                found.append((value, self._global_address(tile, base, row, column), row))
+            for value, place, row in found:
+                self._store_inside(value, place, row)
 
+        self._each_number(tile.size, move)
 
-def _gather_short_rows(
-    writer: Writer, tile: Tile, columns: list[int], layout: Layout, pitch: int, table: str
-) -> str:
-    """Gather rows with fewer elements than the block has threads: elements are numbered consecutively."""
-    item = writer.type.size
+    def gather(self, tile: Tile, columns: list[int]) -> str:
+        """Write the block's rows, each element from a column of the sample's shared row; the text of a table.
 
-    def move(numbers: list[Value]) -> None:
-        found = []
-        for number in numbers:
-            row, column = _row_and_column(writer, number, tile.size)
+        A thread has the same elements of every row, so that a warp writes neighbouring numbers. If a row has
+        fewer elements than the block has threads, they are numbered consecutively.
+        """
+        writer, item, block = self.writer, self.writer.type.size, self.layout.block
+        table = f"@columns.{tile.base[1:]}"
+        own = -(-tile.size // block)
+        padded = columns + [0] * (own * block - tile.size) if tile.size >= block else columns
+        offsets = ", ".join(f"i32 {column * item}" for column in padded)
+        text = f"{table} = private constant [{len(padded)} x i32] [{offsets}]"
+
+        def source(row: Value, column: Value) -> Value:
             entry = writer.address(table, writer.let(f"zext i32 {writer.let(f'shl i32 {column}, 2')} to i64"))
-            offset = writer.let(f"load i32, ptr {entry}, align 4")
-            at = writer.let(f"add i32 {offset}, {writer.let(f'mul i32 {row}, {pitch * item}')}")
-            value = writer.load(writer.address("%shared", writer.let(f"zext i32 {at} to i64")), 0, item)
-            found.append((value, _global_address(writer, tile.base, tile.stride, row, column), row))
-        for value, place, row in found:
-            _store_inside(writer, value, place, row)
+            offset = writer.read("i32", entry, align=4)
+            at = writer.let(f"add i32 {offset}, {writer.let(f'mul i32 {row}, {self.pitch * item}')}")
+            return writer.address("%shared", writer.let(f"zext i32 {at} to i64"))
 
-    _each_number(writer, tile.size, layout, move)
-    offsets = ", ".join(f"i32 {column * item}" for column in columns)
-    return f"{table} = private constant [{tile.size} x i32] [{offsets}]"
+        if tile.size < block:
+            self._store_from(tile, tile.base, source)
+            return text
+        places = []
+        for k in range(own):
+            number = writer.let(f"zext i32 {writer.let(f'add i32 %thread, {k * block}')} to i64")
+            entry = writer.address(table, writer.let(f"shl i64 {number}, 2"))
+            offset = writer.let(f"zext i32 {writer.read('i32', entry, align=4)} to i64")
+            places.append(writer.address("%shared", offset))
+        wide = writer.let("zext i32 %thread to i64")
+        first = writer.address(tile.base, writer.let(f"mul i64 %first, {tile.base}.stride"))
+        first = writer.address(first, writer.let(f"mul i64 {wide}, {item}"))
+        with writer.loop("%count.wide") as (row, *_):
+            shared = writer.let(f"mul i64 {row}, {self.pitch * item}")
+            there = writer.address(first, writer.let(f"mul i64 {row}, {tile.base}.stride"))
+            values = [writer.load(writer.address(place, shared), 0, item) for place in places]
+            for k, value in enumerate(values):
+                if (k + 1) * block <= tile.size:
+                    writer.store(value, there, k * block * item, item)
+                    continue
+                with writer.when(writer.let(f"icmp ult i32 %thread, {tile.size - k * block}")):
+                    writer.store(value, there, k * block * item, item)
+        return text
 
+    def zero(self, tile: Tile) -> None:
+        """Write zeros to the block's rows in global memory."""
 
-def zero_rows(writer: Writer, tile: Tile, *, layout: Layout) -> None:
-    """Write zeros to the block's rows in global memory."""
+        def put(numbers: Numbers) -> None:
+            for number in numbers:
+                row, column = self._row_and_column(number, tile)
+                place = self._global_address(tile, tile.base, row, column)
+                self._store_inside(self.writer.constant(0.0), place, row)
 
-    def put(numbers: list[Value]) -> None:
-        for number in numbers:
-            row, column = _row_and_column(writer, number, tile.size)
-            place = _global_address(writer, tile.base, tile.stride, row, column)
-            _store_inside(writer, writer.constant(0.0), place, row)
+        self._each_number(tile.size, put)
 
-    _each_number(writer, tile.size, layout, put)
+    def _each_number(self, size: int, task: Callable[[Numbers], None]) -> None:
+        """Give a thread its numbers, `size` for each sample in all, a few at a time. Where they cannot be
+        shared evenly, some threads have the last one again."""
+        writer, block, parts = self.writer, self.layout.block, self.layout.parts
+        own, last = -(-size // parts), size * self.layout.samples - 1
 
+        def numbers(start: Value, count: int) -> Numbers:
+            found = [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
+            if size % parts == 0:
+                return found
+            inside = [writer.let(f"icmp ult i32 {number}, {last}") for number in found]
+            return [
+                writer.let(f"select i1 {test}, i32 {number}, i32 {last}")
+                for test, number in zip(inside, found)
+            ]
 
-def _each_number(writer: Writer, size: int, layout: Layout, task: Callable[[list[Value]], None]) -> None:
-    """Give a thread its numbers, `size` for each sample in all, a few at a time. Where they cannot be shared
-    evenly, some threads have the last one again."""
-    block, own, last = layout.block, -(-size // layout.parts), size * layout.samples - 1
+        rounds, rest = divmod(own, LOADS_IN_FLIGHT)
+        if rounds < 3:
+            rounds, rest = 0, own
+        start: Value = "%thread"
+        if rounds:
+            step = LOADS_IN_FLIGHT * block
+            with writer.loop(rounds * step, start=start, step=step, kind="i32") as (at, *_):
+                task(numbers(at, LOADS_IN_FLIGHT))
+            start = f"{at}.next"
+        for first in range(0, rest, LOADS_IN_FLIGHT):
+            count = min(LOADS_IN_FLIGHT, rest - first)
+            task(numbers(writer.let(f"add i32 {start}, {first * block}"), count))
 
-    def numbers(start: Value, count: int) -> list[Value]:
-        found = [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
-        if size % layout.parts == 0:
-            return found
-        inside = [writer.let(f"icmp ult i32 {number}, {last}") for number in found]
-        return [
-            writer.let(f"select i1 {test}, i32 {number}, i32 {last}") for test, number in zip(inside, found)
-        ]
+    def _row_and_column(self, number: Value, tile: Tile) -> tuple[Value, Value]:
+        row = self.writer.let(f"udiv i32 {number}, {tile.size}")
+        start = self.writer.let(f"mul i32 {row}, {tile.size}")
+        return row, self.writer.let(f"sub i32 {number}, {start}")
 
-    rounds, rest = divmod(own, LOADS_IN_FLIGHT)
-    if rounds < 3:
-        rounds, rest = 0, own
-    start: Value = "%thread"
-    if rounds:
-        step, end = LOADS_IN_FLIGHT * block, rounds * LOADS_IN_FLIGHT * block
-        with writer.loop(end, start=start, step=step, kind="i32") as (at, *_):
-            task(numbers(at, LOADS_IN_FLIGHT))
-        start = f"{at}.next"
-    for first in range(0, rest, LOADS_IN_FLIGHT):
-        count = min(LOADS_IN_FLIGHT, rest - first)
-        task(numbers(writer.let(f"add i32 {start}, {first * block}"), count))
+    def _own_address(self, tile: Tile, row: Value, column: Value) -> Value:
+        writer, item = self.writer, self.writer.type.size
+        if tile.shared is not None:
+            at = writer.let(f"add i32 {column}, {writer.let(f'mul i32 {row}, {self.pitch}')}")
+            wide = writer.let(f"zext i32 {writer.let(f'mul i32 {at}, {item}')} to i64")
+            return writer.address(writer.address("%shared", wide), tile.shared * item)
+        warp, lane = writer.let(f"udiv i32 {row}, {WARP_SIZE}"), writer.let(f"and i32 {row}, {WARP_SIZE - 1}")
+        element = writer.let(f"mul i32 {warp}, {self.scratch}")
+        element = writer.let(f"add i32 {element}, {tile.element or 0}")
+        element = writer.let(f"add i32 {element}, {column}")
+        at = writer.let(f"add i32 {writer.let(f'mul i32 {element}, {WARP_SIZE}')}, {lane}")
+        place = writer.let(f"mul i64 {writer.let(f'zext i32 {at} to i64')}, {item}")
+        return writer.address("%scratch.block", place)
 
+    def _global_address(self, tile: Tile, base: Value, row: Value, column: Value) -> Value:
+        writer = self.writer
+        wide = writer.let(f"add i64 %first, {writer.let(f'zext i32 {row} to i64')}")
+        at_row = writer.address(base, writer.let(f"mul i64 {wide}, {tile.base}.stride"))
+        offset = writer.let(f"mul i32 {column}, {writer.type.size}")
+        return writer.address(at_row, writer.let(f"zext i32 {offset} to i64"))
 
-def _row_and_column(writer: Writer, number: Value, size: int) -> tuple[Value, Value]:
-    row = writer.let(f"udiv i32 {number}, {size}")
-    return row, writer.let(f"sub i32 {number}, {writer.let(f'mul i32 {row}, {size}')}")
-
-
-def _shared_address(writer: Writer, row: Value, column: Value, first: int, pitch: int) -> Value:
-    at = writer.let(f"add i32 {column}, {writer.let(f'mul i32 {row}, {pitch}')}")
-    place = writer.let(f"mul i32 {at}, {writer.type.size}")
-    wide = writer.let(f"zext i32 {place} to i64")
-    return writer.address(writer.address("%shared", wide), first * writer.type.size)
-
-
-def _scratch_address(writer: Writer, row: Value, column: Value, first: int, length: int) -> Value:
-    warp, lane = writer.let(f"udiv i32 {row}, {WARP_SIZE}"), writer.let(f"and i32 {row}, {WARP_SIZE - 1}")
-    element = writer.let(f"add i32 {writer.let(f'mul i32 {warp}, {length}')}, {first}")
-    element = writer.let(f"add i32 {element}, {column}")
-    at = writer.let(f"add i32 {writer.let(f'mul i32 {element}, {WARP_SIZE}')}, {lane}")
-    place = writer.let(f"mul i64 {writer.let(f'zext i32 {at} to i64')}, {writer.type.size}")
-    return writer.address("%scratch.block", place)
-
-
-def _global_address(writer: Writer, base: Value, stride: Value, row: Value, column: Value) -> Value:
-    wide = writer.let(f"add i64 %first, {writer.let(f'zext i32 {row} to i64')}")
-    at_row = writer.address(base, writer.let(f"mul i64 {wide}, {stride}"))
-    offset = writer.let(f"zext i32 {writer.let(f'mul i32 {column}, {writer.type.size}')} to i64")
-    return writer.address(at_row, offset)
-
-
-def _store_inside(writer: Writer, value: Value, place: Value, row: Value) -> None:
-    """Store what belongs to a row of the batch."""
-    with writer.when(writer.let(f"icmp ult i32 {row}, %count")):
-        writer.store(value, place, 0, writer.type.size)
+    def _store_inside(self, value: Value, place: Value, row: Value) -> None:
+        """Store what belongs to a row of the batch."""
+        with self.writer.when(self.writer.let(f"icmp ult i32 {row}, %count")):
+            self.writer.store(value, place, 0, self.writer.type.size)
 
 
 # Memory spaces of a program's arrays in a GPU kernel.
@@ -235,26 +227,22 @@ LOCAL_BYTES: Final = 16 * 1024
 def gathered_columns(program: Program) -> int:
     """Return the number of distinct values of the one large result of a straight program, zero included; 0
     without such a result."""
-    if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
+    statement = only_straight(program)
+    if statement is None:
         return 0
     large = [spec.name for spec in program.outputs if spec.size > STAGED_RESULTS]
     if len(large) != 1:
         return 0
-    values = [store.value for store in program.statements[0].stores if store.array == large[0]]
+    values = [store.value for store in statement.stores if store.array == large[0]]
     different = {value.index for value in values if value.op != "constant"}
     return len(different) + len({value.data for value in values if value.op == "constant"} | {0.0})
 
 
 def _is_fixed(program: Program, name: str) -> bool:
     """Return whether all iterations of all loops use the same elements of a state."""
-    for loop in program.statements:
-        if isinstance(loop, Loop):
-            for number, case in enumerate(loop.cases):
-                used = [store.address for store in case] + loop.flags(number)
-                used += [node.data for node in live([store.value for store in case]) if node.op == "load"]
-                if any(address.array == name and address.scale for address in used):
-                    return False
-    return True
+    loops = [statement for statement in program.statements if isinstance(statement, Loop)]
+    used = [address for loop in loops for address in loop_addresses(loop) if address.array == name]
+    return all(address.scale == 0 for address in used)
 
 
 @final
@@ -266,6 +254,8 @@ class Arrays:
         self, program: Program, rollout: Rollout | None, lane_type: LaneType, layout: Layout
     ) -> None:
         self.program = program
+        self.rollout = rollout
+        self.layout = layout
         self.type = lane_type
         self.tables = Tables(program, lane_type.bits)
         self.shared: dict[str, int] = {}
@@ -304,7 +294,7 @@ class Arrays:
 
     def _gathered_results(self, *, small: bool) -> frozenset[str]:
         """Return the results whose distinct values fit into shared memory: a large one, and `small` ones."""
-        if len(self.program.statements) != 1 or not isinstance(self.program.statements[0], Straight):
+        if only_straight(self.program) is None:
             return frozenset()
         little = [spec for spec in self.program.outputs if spec.size <= STAGED_RESULTS]
         room = self.most - self.width - sum(spec.size + 1 for spec in little)
@@ -331,9 +321,8 @@ class Arrays:
 
     def is_direct(self, spec: ArraySpec) -> bool:
         """Return whether an array is accessed in the caller's memory."""
-        own = spec.name in self.shared or spec.name in self.scratch or spec.name in self.local
-        own = own or spec.name in self.cells
-        return not own and spec.name not in self.gathered
+        held = (self.shared, self.scratch, self.local, self.cells, self.gathered)
+        return not any(spec.name in arrays for arrays in held)
 
     def tile(self, spec: ArraySpec, base: str) -> Tile:
         """Return the block's rows of an array, whose first row is at `base`, and the place of their copy."""
@@ -360,11 +349,7 @@ class Arrays:
                 if name in self.streams:
                     base = writer.address(base, writer.let(f"mul i64 %now, {self.base[name]}.step"))
                 places[name] = Place(base, item, item)
-        for name, table in self.program.tables.items():
-            if table.dtype.kind == "f":
-                base = writer.address("%tables", self.tables.offsets[name])
-                places[name] = Place(base, item, item, uniform=True)
-        return places
+        return places | self.tables.places(writer)
 
     def local_memory(self) -> list[str]:
         """Return the lines that reserve the thread's local memory."""
@@ -421,10 +406,10 @@ class SpillSlots:
         self.column: dict[int, int] = {}
         self.local: dict[int, int] = {}
 
-    def state(self, size: int) -> Cells:
+    def state(self, size: int) -> SlotView:
         """Return cells for the elements of a state."""
         self.cells += size
-        return Cells(self, self.cells - size)
+        return SlotView(self, self.cells - size)
 
     def load(self, writer: Writer, position: int) -> Value:
         self.uses[position] += self.weight
@@ -536,24 +521,25 @@ class SpillSlots:
 
 
 @final
-class Cells:
-    """A state whose elements are cells: what `memory.Place` is for arrays, at fixed positions alone."""
+@dataclass(frozen=True, slots=True)
+class SlotView:
+    """Every `stride`th slot from `first` on: the cells of a state, or the slots of one worker of several. A
+    view has what `memory.Place` has for arrays, at fixed positions alone."""
 
-    base: Final = ""
-    scattered: Final = True
-
-    def __init__(self, slots: SpillSlots, first: int) -> None:
-        self._slots = slots
-        self._first = first
+    slots: SpillSlots
+    first: int
+    stride: int = 1
+    base: ClassVar[Value] = ""
+    scattered: ClassVar[bool] = True
 
     def load(self, writer: Writer, position: int) -> Value:
-        return self._slots.load(writer, self._first + position)
+        return self.slots.load(writer, self.first + position * self.stride)
 
     def load_at(self, writer: Writer, base: Value, position: int) -> Value:
         return self.load(writer, position)
 
     def store(self, writer: Writer, value: Value, position: int) -> None:
-        self._slots.store(writer, value, self._first + position)
+        self.slots.store(writer, value, self.first + position * self.stride)
 
     def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
         self.store(writer, value, position)

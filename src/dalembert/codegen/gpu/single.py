@@ -49,7 +49,7 @@ LN2_HIGH: Final = 0.693359375
 LN2_LOW: Final = -2.12194440e-4
 PIO2_LOW: Final = -4.371139000186241e-8
 SUFFIX: Final = "_single"
-PAIR: Final = "{ float, float }"
+PAIR: Final = LaneType(32, 1).pair
 
 
 def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
@@ -61,7 +61,7 @@ def call(writer: Writer, op: str, operands: list[Value]) -> dict[str, Value]:
     if op not in ("sin", "cos"):
         return {op: writer.let(f"call float @{name}({given})")}
     both = writer.let(f"call {PAIR} @{name}({given})")
-    return {each: writer.let(f"extractvalue {PAIR} {both}, {k}") for k, each in enumerate(("sin", "cos"))}
+    return dict(zip(("sin", "cos"), writer.unpack(PAIR, both)))
 
 
 def definition(name: str, *, near: str, far: str, declared: set[str]) -> str:
@@ -70,17 +70,7 @@ def definition(name: str, *, near: str, far: str, declared: set[str]) -> str:
     writer = Writer(LaneType(32, 1), fma=True, declared=declared)
     if name in _FAR:
         return _reduced_definition(writer, name, near, far)
-    body, arity = _BODIES[name]
-    names = [f"%x{k}" for k in range(arity)]
-    result = body(writer, *names)
-    parameters = ", ".join(f"float {item}" for item in names)
-    lines = [*writer.lines, f"ret float {result}"]
-    return function_text("float", name + SUFFIX, parameters, lines, near)
-
-
-def needs_double(name: str) -> bool:
-    """Return whether the function calls the one in double precision."""
-    return name in _FAR
+    return elementary.plain_definition(writer, name + SUFFIX, *_BODIES[name], near)
 
 
 def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
@@ -96,14 +86,14 @@ def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
     w.line(f"br i1 {beyond}, label %far, label %done, !prof !0")
     w.line("far:")
     other = w.let(f"call {result} @{name}_far(float %x)")
-    others = [other] if count == 1 else [w.let(f"extractvalue {PAIR} {other}, {k}") for k in range(2)]
+    others = [other] if count == 1 else w.unpack(PAIR, other)
     w.line("br label %done")
     w.line("done:")
     chosen = [
         w.let(f"phi float [ {value}, %entry ], [ {far_value}, %far ]")
         for value, far_value in zip(values, others)
     ]
-    w.line(f"ret {result} {chosen[0] if count == 1 else _pair(w, chosen)}")
+    w.line(f"ret {result} {chosen[0] if count == 1 else w.pack(*chosen)}")
     return _far_definition(w, name, count, far) + function_text(
         result, name + SUFFIX, "float %x", w.lines, near
     )
@@ -112,22 +102,12 @@ def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
 def _far_definition(near: Writer, name: str, count: int, attributes: str) -> str:
     """Return the function in double precision, rounded."""
     w = Writer(near.type, fma=True, declared=near.declared)
-    wide = w.let("fpext float %x to double")
-    if count == 1:
-        result = "float"
-        value = w.let(f"call double @{name}(double {wide})")
-        value = w.let(f"fptrunc double {value} to float")
-    else:
-        result, double = PAIR, "{ double, double }"
-        both = w.let(f"call {double} @{name}(double {wide})")
-        parts = [w.let(f"extractvalue {double} {both}, {k}") for k in range(2)]
-        value = _pair(w, [w.let(f"fptrunc double {part} to float") for part in parts])
-    return function_text(result, f"{name}_far", "float %x", [*w.lines, f"ret {result} {value}"], attributes)
-
-
-def _pair(w: Writer, values: list[Value]) -> Value:
-    first = w.let(f"insertvalue {PAIR} poison, float {values[0]}, 0")
-    return w.let(f"insertvalue {PAIR} {first}, float {values[1]}, 1")
+    result, double = ("float", "double") if count == 1 else (PAIR, elementary.DOUBLES)
+    found = w.let(f"call {double} @{name}(double {w.let('fpext float %x to double')})")
+    parts = [found] if count == 1 else w.unpack(double, found)
+    parts = [w.let(f"fptrunc double {part} to float") for part in parts]
+    w.line(f"ret {result} {parts[0] if count == 1 else w.pack(*parts)}")
+    return function_text(result, f"{name}_far", "float %x", w.lines, attributes)
 
 
 def _sine_cosine(w: Writer, r: Value, n: Value) -> list[Value]:
@@ -218,6 +198,9 @@ _FAR: Final[dict[str, tuple[Callable[[Writer, Value, Value], list[Value]], int]]
     "sincos": (_sine_cosine, 2),
     "tan": (_tangent, 1),
 }
+
+CALLS_DOUBLE: Final = frozenset(_FAR)
+"""The functions that call the one in double precision."""
 
 _BODIES: Final[dict[str, tuple[Callable[..., Value], int]]] = {
     "asin": (_asin, 1),

@@ -16,12 +16,12 @@ from typing import Final, final
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS, function_of
 from dalembert.codegen.gpu.launch import BARRIER
-from dalembert.codegen.gpu.shared_memory import SpillSlots
-from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.gpu.shared_memory import SlotView, SpillSlots
+from dalembert.codegen.ir import Value
 from dalembert.codegen.memory import Place
-from dalembert.codegen.registers import COMPUTE_STEP, SPILL_STEP, Plan, allocate
+from dalembert.codegen.registers import COMPUTE_STEP, SPILL_STEP, Step, allocate
 from dalembert.codegen.schedule import Instructions
-from dalembert.codegen.statement_code import Context, emit_instructions
+from dalembert.codegen.statement_code import Context, Position, emit_instructions
 
 # Work partition: tasks that exchange values are assigned to workers, with balanced loads and few exchanges.
 #
@@ -84,8 +84,12 @@ class TaskGraph:
             weight = heavier
 
     def assign_workers(self, balance: BalanceOptions) -> list[int]:
-        """Return the worker of each task."""
-        loads = [self._loads(balance.slabs)]
+        """Return the worker of each task. Slabs divide the work, sorted by depth, into equal parts."""
+        loads: list[Loads] = [[{} for _ in self.weight]]
+        done, slabs = 0.0, balance.slabs
+        for task in self.by_depth:
+            loads[0][task] = {min(int(slabs * done / self.total), slabs - 1): self.weight[task]}
+            done += self.weight[task]
         for joined in self.joined:
             loads.append([{} for _ in range(max(joined) + 1)])
             for task, cluster in enumerate(joined):
@@ -97,30 +101,11 @@ class TaskGraph:
         owner = [-1] * len(graph)
         for task in sorted(range(len(graph)), key=lambda task: -sum(load[task].values())):
             worker_loads.improve(task, graph[task], load[task], owner)
-        _refine(worker_loads, graph, load, owner)
-        for done in reversed(range(len(self.joined))):
-            owner = [owner[cluster] for cluster in self.joined[done]]
-            _refine(worker_loads, self.graphs[done], loads[done], owner)
+        worker_loads.refine(graph, load, owner)
+        for level in reversed(range(len(self.joined))):
+            owner = [owner[cluster] for cluster in self.joined[level]]
+            worker_loads.refine(self.graphs[level], loads[level], owner)
         return owner
-
-    def _loads(self, slabs: int) -> Loads:
-        """Return the load of each task in its slab; slabs divide the work, sorted by depth, into equal
-        parts."""
-        loads: Loads = [{} for _ in self.weight]
-        done = 0.0
-        for task in self.by_depth:
-            loads[task] = {min(int(slabs * done / self.total), slabs - 1): self.weight[task]}
-            done += self.weight[task]
-        return loads
-
-
-def _refine(worker_loads: _WorkerLoads, graph: Graph, loads: Loads, owner: list[int]) -> None:
-    """Move tasks to better workers until no move improves J."""
-    for _ in range(MAX_REFINEMENT_ROUNDS):
-        if not sum(
-            [worker_loads.improve(task, graph[task], loads[task], owner) for task in range(len(graph))]
-        ):
-            return
 
 
 def _match(graph: Graph, weight: list[float], limit: float) -> list[int]:
@@ -172,6 +157,12 @@ class _WorkerLoads:
             for slab, weight in load.items():
                 sums[slab] += weight
         self.scale = [balance.weight * workers / max(each, 1.0) for each in sums]
+
+    def refine(self, graph: Graph, loads: Loads, owner: list[int]) -> None:
+        """Move tasks to better workers until no move improves J."""
+        for _ in range(MAX_REFINEMENT_ROUNDS):
+            if not sum([self.improve(k, graph[k], loads[k], owner) for k in range(len(graph))]):
+                return
 
     def improve(self, task: int, near: dict[int, int], load: dict[int, float], owner: list[int]) -> bool:
         """Assign a task to the best worker and return whether the worker changed."""
@@ -284,10 +275,6 @@ def divide(program: Instructions, workers: int) -> Parts:
     return min(found, key=lambda parts: parts.cost)
 
 
-def _weight(op: str) -> float:
-    return ELEMENTARY_COST if op in ELEMENTARY_OPS else WEIGHTS.get(op, 1.0)
-
-
 def _cones(program: Instructions) -> _Cones:
     ops, args = program.ops, program.args
     users: dict[int, set[int]] = {node: set() for node in program.order}
@@ -300,7 +287,7 @@ def _cones(program: Instructions) -> _Cones:
     weight: list[float] = []
     pairs: dict[tuple[str, tuple[int, ...]], int] = {}
     for node in reversed(program.order):
-        own = _weight(ops[node])
+        own = ELEMENTARY_COST if ops[node] in ELEMENTARY_OPS else WEIGHTS.get(ops[node], 1.0)
         if ops[node] in ELEMENTARY_OPS:
             # Sine and cosine of an angle are one call.
             key = (function_of(ops[node]), args[node])
@@ -429,9 +416,6 @@ def _stages(
 FOREIGN: Final = "input"
 """The operation of another worker's value in the instructions of a worker that reads it: a leaf."""
 
-Position = tuple[str, int]
-Step = tuple[int, int, int]
-
 
 @final
 class Team:
@@ -450,8 +434,8 @@ class Team:
     ) -> None:
         self.context = context
         self.instructions = instructions
-        self.parts = divide(instructions, workers)
         self.workers = workers
+        self.parts = divide(instructions, workers)
         self.slots = slots
         self.gathered = {place: node for place, node in results.items() if place[0] in gathered}
         self.stored: dict[int, list[Position]] = {}
@@ -490,7 +474,7 @@ class Team:
             if program.ops[node] == "constant":
                 self._deliver(node, writer.constant(program.data[node]))
             elif program.is_leaf(node):
-                self._deliver(node, self._fetch(node))
+                self._deliver(node, self.context.fetch(program, node))
         constant = {
             place: program.data[node]
             for place, node in self.gathered.items()
@@ -500,7 +484,7 @@ class Team:
             if program.is_leaf(node) and program.ops[node] != "constant" and node not in self.column:
                 self.column[node] = self.slots.taken
                 self.slots.taken += 1
-                self._row().store(writer, self._fetch(node), self.column[node])
+                self._row().store(writer, self.context.fetch(program, node), self.column[node])
         columns = {place: self.column[node] for place, node in self.gathered.items() if place not in constant}
         return columns, constant
 
@@ -515,14 +499,11 @@ class Team:
         def store_result(node: int, value: Value) -> None:
             self._deliver(node, value)
             if node in self.column:
-                row.store(
-                    writer,
-                    writer.select(value, one, zero) if whole.is_mask(node) else value,
-                    self.column[node],
-                )
+                number = writer.select(value, one, zero) if whole.is_mask(node) else value
+                row.store(writer, number, self.column[node])
 
         def fetch(node: int) -> Value:
-            return self._fetch(node) if whole.is_leaf(node) else row.load(writer, self.column[node])
+            return context.fetch(whole, node) if whole.is_leaf(node) else row.load(writer, self.column[node])
 
         values: dict[int, Value] = {}
         for stage, steps in enumerate(self._by_stage(plan.steps)):
@@ -533,16 +514,12 @@ class Team:
             emit_instructions(
                 context,
                 own,
-                Plan(steps, 0, {}),
+                steps,
                 fetch=fetch,
                 store_result=store_result,
-                spills=_Slots(self.slots, worker, self.workers),
+                spills=SlotView(self.slots, self.slots.homes + worker, self.workers),
                 values=values,
             )
-
-    def place_slots(self) -> None:
-        """Reserve the slots of all workers, once they are written."""
-        self.slots.count = self.slots.homes + self.own_slots * self.workers
 
     def _row(self) -> Place:
         size = self.context.writer.type.size
@@ -551,11 +528,6 @@ class Team:
     def _deliver(self, node: int, value: Value) -> None:
         for array, position in self.stored.get(node, ()):
             self.context.places[array].store(self.context.writer, value, position)
-
-    def _fetch(self, node: int) -> Value:
-        data = self.instructions.data[node]
-        array, position = data if self.instructions.ops[node] == "input" else (data.array, data.offset)
-        return self.context.places[array].load(self.context.writer, position)
 
     def _own(self, worker: int) -> Instructions:
         """Return the instructions of a worker, in the common order, by stages; other workers' values are
@@ -600,22 +572,3 @@ class Team:
                 found[now] += before
                 before = []
         return found
-
-
-@final
-class _Slots:
-    """The spill slots of one worker among those of all."""
-
-    def __init__(self, slots: SpillSlots, worker: int, workers: int) -> None:
-        self.slots = slots
-        self.worker = worker
-        self.workers = workers
-
-    def load(self, writer: Writer, position: int) -> Value:
-        return self.slots.load(writer, self._number(position))
-
-    def store(self, writer: Writer, value: Value, position: int) -> None:
-        self.slots.store(writer, value, self._number(position))
-
-    def _number(self, position: int) -> int:
-        return self.slots.homes + position * self.workers + self.worker

@@ -7,19 +7,25 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, cast, final
 
 from dalembert.codegen.cpu.row_code import Source
-from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER, Layout
+from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER
 from dalembert.codegen.gpu.shared_memory import Arrays, SpillSlots
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.stages import Team
 from dalembert.codegen.gpu.thread_loops import Piece, Pieces, emit_nest, frequency
 from dalembert.codegen.ir import Value, Writer
-from dalembert.codegen.memory import Place, Rollout, without_zeros, zero_runs
-from dalembert.codegen.registers import Plan, allocate
+from dalembert.codegen.memory import Place, only_straight, ranges_to_zero, without_zeros
+from dalembert.codegen.registers import Step, allocate
 from dalembert.codegen.schedule import Instructions
-from dalembert.codegen.statement_code import Context, emit_condition, emit_instructions, emit_straight
+from dalembert.codegen.statement_code import (
+    Context,
+    Position,
+    emit_condition,
+    emit_instructions,
+    emit_straight,
+)
 from dalembert.errors import CompileError
 from dalembert.tracing.expression import Expression, live
-from dalembert.tracing.program import Loop, Program, Straight
+from dalembert.tracing.program import Loop, Straight
 
 # Loops of one thread over elements of its arrays.
 
@@ -101,52 +107,39 @@ class Compute:
     gathered.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        rollout: Rollout | None,
-        arrays: Arrays,
-        layout: Layout,
-        begin: Callable[[], Writer],
-        *,
-        zeroed: Collection[str],
-    ) -> None:
-        self.program = program
-        self.rollout = rollout
+    def __init__(self, arrays: Arrays, begin: Callable[[], Writer], *, zeroed: Collection[str]) -> None:
+        self.program = arrays.program
+        self.rollout = arrays.rollout
         self.arrays = arrays
-        self.layout = layout
+        self.layout = arrays.layout
         self.begin = begin
         self.zeroed = zeroed
         self.writer = writer = begin()
-        self.sample = "%sample" if layout.parts > 1 else "%thread"
+        self.sample = "%sample" if self.layout.parts > 1 else "%thread"
         self.gathered: dict[tuple[str, int], int] = {}
         self.slots = SpillSlots(writer.type, arrays.inputs_end, arrays.width)
         self.context = Context(
             writer=writer,
             places={},
-            table_base="%tables",
-            table_offsets=arrays.tables.offsets,
-            table_lengths={name: len(table) for name, table in program.tables.items()},
-            registers=layout.values or UNLIMITED_REGISTERS,
+            tables=arrays.tables,
+            registers=self.layout.values or UNLIMITED_REGISTERS,
             spills=self.slots,
             proceed=("%nonempty", NEVER),
             call=call,
             calls=False,
             taken=arrays.inputs_end,
             share=True,
+            entering=self._weigh,
         )
         self.cells = {name: self.slots.state(size) for name, size in arrays.cells.items()}
-        self.context.entering = self._weigh
         self.pieces: list[Piece] = []
         self.workers: list[list[str]] = []
         written = self._write_workers() or self._write_pieces() or {"compute": self._write()}
         self.slots.count = max(self.slots.count, self.context.slots)
         columns = self.slots.place(arrays.most)
         self.pitch = columns | 1 if columns else 0
-        self.local_bytes = self.slots.local_bytes
         self.phases = {name: self._insert_addresses(lines) for name, lines in written.items()}
         self.workers = [self._insert_addresses(lines) for lines in self.workers]
-        self.functions = self.context.functions
 
     def _insert_addresses(self, lines: list[str]) -> list[str]:
         """Return the lines of a phase with its memory and the addresses of slots inserted after the first
@@ -163,20 +156,19 @@ class Compute:
         return [lines[0], *start, *self.slots.insert_addresses(lines[1:])]
 
     def _open(self) -> None:
-        writer = self.writer
-        writer.line("%nonempty = icmp sgt i64 %rows, 0")
-        writer.line(f"%inside = icmp ult i32 {self.sample}, %count")
-        writer.line(f"%own = select i1 %inside, i32 {self.sample}, i32 %count.last")
-        writer.line("%own.wide = zext i32 %own to i64")
-        writer.line("%row = add i64 %first, %own.wide")
-        self.context.writer = writer
+        self.writer.lines += [
+            "%nonempty = icmp sgt i64 %rows, 0",
+            f"%inside = icmp ult i32 {self.sample}, %count",
+            f"%own = select i1 %inside, i32 {self.sample}, i32 %count.last",
+            "%own.wide = zext i32 %own to i64",
+            "%row = add i64 %first, %own.wide",
+        ]
+        self.context.writer = self.writer
         cells = cast("dict[str, Place]", self.cells)  # they have what code at fixed positions uses of places
-        self.context.places = self.arrays.places(writer) | cells
+        self.context.places = self.arrays.places(self.writer) | cells
 
     def _close(self) -> list[str]:
-        self.writer.line("ret void")
-        self.writer.begin(NEVER)
-        self.writer.line("ret void")
+        self.writer.lines += ["ret void", f"{NEVER}:", "ret void"]
         return self.writer.lines
 
     def _write(self) -> list[str]:
@@ -200,12 +192,8 @@ class Compute:
                 if self.arrays.gathered:
                     self._gather(*self._keep_results(sources))
             else:
-                emit_nest(
-                    context,
-                    self.program,
-                    without_exit_tests(statement),
-                    together=self.layout.barriers > 0,
-                )
+                together = self.layout.barriers > 0
+                emit_nest(context, self.program, without_exit_tests(statement), together=together)
                 self.slots.weight = 1
         self._carry()
         return self._close()
@@ -218,8 +206,8 @@ class Compute:
         empty."""
         if self.layout.parts == 1:
             return {}
-        statement = self.program.statements[0]
-        if not isinstance(statement, Straight) or len(self.program.statements) > 1:
+        statement = only_straight(self.program)
+        if statement is None:
             raise CompileError(f"parts={self.layout.parts}: the program is not one straight statement")
         if self.arrays.scratch_elements:
             raise CompileError(f"parts={self.layout.parts}: what a step carries does not fit shared memory")
@@ -251,7 +239,7 @@ class Compute:
                 if not worker:
                     self._carry()
             self.workers.append(self._close())
-        team.place_slots()
+        self.slots.count = self.slots.homes + team.own_slots * team.workers
         return {"compute": []}
 
     def _write_pieces(self) -> dict[str, list[str]] | None:
@@ -285,9 +273,7 @@ class Compute:
             phases[f"compute{number}"] = self._close()
         return phases
 
-    def _write_piece(
-        self, work: Pieces, piece: Piece, instructions: Instructions, steps: list[tuple[int, int, int]]
-    ) -> None:
+    def _write_piece(self, work: Pieces, piece: Piece, instructions: Instructions, steps: list[Step]) -> None:
         writer, context, item = self.writer, self.context, self.writer.type.size
         area = Place(writer.address("%mine", work.area * item), item, item)
 
@@ -299,17 +285,7 @@ class Compute:
                 else:
                     context.places[array].store(writer, value, position)
 
-        def fetch(node: int) -> Value:
-            array, position = instructions.data[node]
-            return context.places[array].load(writer, position)
-
-        emit_instructions(
-            context,
-            instructions,
-            Plan(steps, 0, {}),
-            fetch=fetch,
-            store_result=store_result,
-        )
+        emit_instructions(context, instructions, steps, store_result=store_result)
         for position in range(piece.start, piece.stop):
             number = work.constants.get((piece.array, position))
             if number is not None:
@@ -353,34 +329,26 @@ class Compute:
 
     def _clear(self) -> None:
         """Zero the elements that are read or output without having been written."""
-        for name, runs in zero_runs(self.program).items():
-            if name in self.zeroed or name in self.arrays.gathered:
-                continue
-            for start, stop in runs if len(runs) <= 8 else [(runs[0][0], runs[-1][1])]:
+        for name, start, stop in ranges_to_zero(self.program):
+            if name not in self.zeroed and name not in self.arrays.gathered:
                 fill(self.writer, self.context.places[name], start, stop)
 
-    def _gather(
-        self, columns: Mapping[tuple[str, int], int], numbers: Mapping[tuple[str, int], float]
-    ) -> None:
+    def _gather(self, columns: Mapping[Position, int], numbers: Mapping[Position, float]) -> None:
         """Record the column of each element of the results; constants have columns, elements not stored are
         zero."""
         constants: dict[float, int] = {}
         for spec in self.program.outputs:
             if spec.name not in self.arrays.gathered:
                 continue
-            for position in range(spec.size):
-                place = (spec.name, position)
-                if place in columns:
-                    self.gathered[place] = columns[place]
-                    continue
+            for place in ((spec.name, position) for position in range(spec.size)):
                 number = numbers.get(place, 0.0)
-                if number not in constants:
+                if place not in columns and number not in constants:
                     constants[number] = self.slots.constant(self.writer, number)
-                self.gathered[place] = constants[number]
+                self.gathered[place] = columns[place] if place in columns else constants[number]
 
     def _keep_results(
-        self, sources: Mapping[tuple[str, int], Source]
-    ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], float]]:
+        self, sources: Mapping[Position, Source]
+    ) -> tuple[dict[Position, int], dict[Position, float]]:
         """Keep the computed elements of the results in shared memory; return their columns, and the
         constants."""
         size = self.writer.type.size

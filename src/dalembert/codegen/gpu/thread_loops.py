@@ -18,10 +18,11 @@ from typing import Final, final
 
 from dalembert.codegen.gpu.shared_memory import Arrays
 from dalembert.codegen.ir import Value
-from dalembert.codegen.registers import BREAK_STEP
-from dalembert.codegen.schedule import Instructions
+from dalembert.codegen.memory import loop_addresses, only_straight
+from dalembert.codegen.registers import BREAK_STEP, Step
+from dalembert.codegen.schedule import Instructions, postorder
 from dalembert.codegen.statement_code import Context, emit_case, emit_loop, leave
-from dalembert.tracing.expression import Address, live
+from dalembert.tracing.expression import Address
 from dalembert.tracing.program import Loop, Program, Straight
 
 ESTIMATED_ITERATIONS: Final = 9
@@ -91,7 +92,7 @@ def _write(context: Context, program: Program, loop: Loop, case: int, counter: V
 
 def _runs(program: Program, loop: Loop) -> Runs | None:
     """Return one period of the sequence as (case, times), or None if the sequence is not periodic."""
-    if not loop.count or loop.reverse or not _is_fixed(loop):
+    if not loop.count or loop.reverse or any(address.scale for address in loop_addresses(loop)):
         return None
     table = [0] * loop.count
     if loop.kinds is not None:
@@ -108,13 +109,6 @@ def _runs(program: Program, loop: Loop) -> Runs | None:
         if case != last and ends:
             return None
     return runs
-
-
-def _is_fixed(loop: Loop) -> bool:
-    stores = [store for case in loop.cases for store in case]
-    addresses = [store.address for store in stores]
-    addresses += [node.data for node in live([s.value for s in stores]) if node.op == "load"]
-    return all(address.scale == 0 for address in addresses)
 
 
 # Large results in pieces: each is computed into columns of shared memory and written as a part of a row.
@@ -172,7 +166,8 @@ class Pieces:
     @classmethod
     def of(cls, program: Program, arrays: Arrays) -> Pieces | None:
         """Return the pieces, or None if no result is large or there is no room for a piece."""
-        if len(program.statements) != 1 or not isinstance(program.statements[0], Straight):
+        statement = only_straight(program)
+        if statement is None:
             return None
         large = [(k, spec) for k, spec in enumerate(program.outputs) if arrays.is_direct(spec)]
         length = min(arrays.most - arrays.width, MAX_PIECE_ELEMENTS) // PIECE_GRANULARITY * PIECE_GRANULARITY
@@ -187,7 +182,7 @@ class Pieces:
             for number, spec in large
             for start in range(0, spec.size, length)
         ]
-        return cls(program, program.statements[0], pieces, arrays.width)
+        return cls(program, statement, pieces, arrays.width)
 
     def order(self, instructions: Instructions) -> bool:
         """Order the instructions by pieces, with a copy at the place of every result; False where a condition
@@ -209,7 +204,7 @@ class Pieces:
             ]
             if number == len(self.pieces) - 1:
                 wanted += [node for place, node in copies.items() if place[0] not in cut]
-            new = _walk(instructions.args, wanted, placed)
+            new = postorder(instructions.args, wanted, placed)
             if number == 0:
                 new.sort(key=lambda node: chosen.get(node, chosen.get(instructions.args[node][0], -1) + 0.5))
             else:
@@ -225,33 +220,12 @@ class Pieces:
             for item in instructions.args[node]
         )
 
-    def parts(self, steps: list[tuple[int, int, int]]) -> list[list[tuple[int, int, int]]]:
+    def parts(self, steps: list[Step]) -> list[list[Step]]:
         """Return the steps of each piece."""
-        found: list[list[tuple[int, int, int]]] = [[]]
+        found: list[list[Step]] = [[]]
         for step in steps:
             if step[0] == BREAK_STEP:
                 found.append([])
             else:
                 found[-1].append(step)
         return found + [[] for _ in range(len(self.pieces) - len(found))]
-
-
-def _walk(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
-    """Return the nodes that the roots need and that are not placed yet, in depth-first postorder."""
-    done: set[int] = set()
-    order = []
-    for root in roots:
-        stack = [root]
-        while stack:
-            node = stack[-1]
-            if placed[node] or node in done:
-                stack.pop()
-                continue
-            waiting = next((item for item in args[node] if not placed[item] and item not in done), None)
-            if waiting is None:
-                done.add(node)
-                order.append(node)
-                stack.pop()
-            else:
-                stack.append(waiting)
-    return order
