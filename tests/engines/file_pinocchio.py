@@ -31,7 +31,7 @@ from tests.engines.file_table import (
 )
 
 from dalembert import Model
-from dalembert.interop.pinocchio_joints import image_of_joint
+from dalembert.interop.pinocchio_bridge import image_of_joint
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from tests.engines.pinocchio_models import peer_model, states  # noqa: E402
 import dalembert as da  # noqa: E402
 from dalembert.algorithms import loops  # noqa: E402
 from dalembert.interop import from_pinocchio  # noqa: E402
-from dalembert.interop.pinocchio_joints import transform_of  # noqa: E402
+from dalembert.interop.pinocchio_bridge import transform_of  # noqa: E402
 from dalembert.model.body import Loop  # noqa: E402
 
 TREES = ("tree0", "tree1", "tree2", "humanoid")

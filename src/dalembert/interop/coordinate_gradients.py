@@ -15,7 +15,7 @@ to the sphere, since along p that function does not change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, final
 from weakref import WeakKeyDictionary
@@ -29,21 +29,10 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
 from dalembert.errors import ShapeError
-from dalembert.model import configuration
+from dalembert.model import Body, configuration
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, literal
 from dalembert.tracing.graph import Graph
-
-__all__ = [
-    "batch_of",
-    "batch_shape",
-    "evaluate",
-    "of_dtype",
-    "pull_back",
-    "push_forward",
-    "results_of",
-    "signature_of",
-]
 
 Foreign = TypeVar("Foreign")
 Call: TypeAlias = Callable[[CompiledFunction, list[Foreign]], Sequence[Foreign]]
@@ -80,6 +69,19 @@ def signature_of(function: CompiledFunction) -> Signature:
             flat=recipe.identity is not None and plain and not parameters,
         )
     return found
+
+
+def on_arrays(
+    convert: Callable[[Any], Any], f: Callable[..., Any], model: Model | None, options: dict[str, Any]
+) -> Callable[..., Any]:
+    """Return `f` with the model and the options fixed, and its other arguments converted."""
+    fixed = () if model is None else (model,)
+
+    def call(*args: Any, **more: Any) -> Any:
+        named = {name: convert(value) for name, value in more.items()}
+        return f(*fixed, *map(convert, args), **options, **named)
+
+    return call
 
 
 def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -176,43 +178,42 @@ def push_forward(
 
 def _coordinate_gradient(model: Model, q: Sequence[Scalar], gradient: Sequence[Scalar]) -> list[Scalar]:
     """Apply Equation 1, joint by joint."""
-    return [x for Q, own in _joint_parts(model, q, gradient) for x in _times(Q, _solve(Q, own))]
+    found: list[Scalar] = []
+    for body in _moving_bodies(model):
+        Q = _rates_of(body.joint, body.own_q(q))
+        x = _solve(Q, list(body.own_v(gradient)))
+        found += [_sum(column[i] * weight for column, weight in zip(Q, x)) for i in range(len(Q[0]))]
+    return found
 
 
 def _nearest_velocity(model: Model, q: Sequence[Scalar], rates: Sequence[Scalar]) -> list[Scalar]:
     """Apply Equation 2, joint by joint."""
     found: list[Scalar] = []
-    for body in model.bodies:
-        if body.dependence is None and body.joint.nv:
-            Q = _rates_of(body.joint, body.own_q(q))
-            own = body.own_q(rates)
-            found += _solve(Q, [_sum(a * b for a, b in zip(column, own)) for column in Q])
+    for body in _moving_bodies(model):
+        Q, own = _rates_of(body.joint, body.own_q(q)), body.own_q(rates)
+        found += _solve(Q, [_sum(a * b for a, b in zip(column, own)) for column in Q])
     return found
 
 
-def _joint_parts(
-    model: Model, q: Sequence[Scalar], gradient: Sequence[Scalar]
-) -> list[tuple[list[list[Scalar]], list[Scalar]]]:
-    bodies = [body for body in model.bodies if body.dependence is None and body.joint.nv]
-    return [(_rates_of(body.joint, body.own_q(q)), list(body.own_v(gradient))) for body in bodies]
+def _moving_bodies(model: Model) -> list[Body]:
+    return [body for body in model.bodies if body.dependence is None and body.joint.nv]
 
 
 def _rates_of(joint: Any, q: Sequence[Scalar]) -> list[list[Scalar]]:
     """Return the columns of Q: the rates of a joint's coordinates at each unit velocity."""
-    units = [[1.0 if i == j else 0.0 for i in range(joint.nv)] for j in range(joint.nv)]
-    return [list(joint.position_rate(q, unit)) for unit in units]
+    return [list(joint.position_rate(q, unit)) for unit in np.eye(joint.nv).tolist()]
 
 
 def _solve(Q: list[list[Scalar]], right: list[Scalar]) -> list[Scalar]:
     """Return (Q^T Q)^-1 right."""
-    if all(literal(entry) == float(i == j) for j, column in enumerate(Q) for i, entry in enumerate(column)):
+    if _is_identity(Q):
         return right
     gram = [[_sum(a * b for a, b in zip(x, y)) for y in Q] for x in Q]
     return list(factor(gram).solve(right))
 
 
-def _times(Q: list[list[Scalar]], x: list[Scalar]) -> list[Scalar]:
-    return [_sum(column[i] * weight for column, weight in zip(Q, x)) for i in range(len(Q[0]))]
+def _is_identity(columns: Iterable[Sequence[Scalar]]) -> bool:
+    return all(literal(x) == float(i == j) for j, column in enumerate(columns) for i, x in enumerate(column))
 
 
 def _sum(terms: Any) -> Scalar:
@@ -230,12 +231,8 @@ def _is_curved(function: CompiledFunction, name: str) -> bool:
     if known is None:
         graph = Graph()
         q = [graph.input("q", k) for k in range(model.nq)]
-        units = [[1.0 if i == j else 0.0 for i in range(model.nv)] for j in range(model.nv)]
-        known = model.functions["curved"] = not all(
-            literal(entry) == float(i == j)
-            for j, unit in enumerate(units)
-            for i, entry in enumerate(configuration.position_rate(model, q, unit))
-        )
+        columns = (configuration.position_rate(model, q, unit) for unit in np.eye(model.nv).tolist())
+        known = model.functions["curved"] = not _is_identity(columns)
     return bool(known)
 
 

@@ -28,9 +28,11 @@ from dalembert.compiler.execution import CompiledFunction
 from dalembert.errors import ArgumentError, CompileError, DeviceError, DtypeError, MissingExtraError
 from dalembert.host.foreign_arrays import require_library
 from dalembert.interop.coordinate_gradients import (
+    batch_of,
     batch_shape,
     evaluate,
     of_dtype,
+    on_arrays,
     pull_back,
     push_forward,
     results_of,
@@ -48,18 +50,6 @@ except ImportError as error:
         "da.interop.jax computes with JAX, which is not installed; pip install 'dalembert[jax]'"
     ) from error
 
-__all__ = [
-    "alike",
-    "align_batch_axes",
-    "call",
-    "require_float_array",
-    "function",
-    "is_on_gpu",
-    "may_be_on_gpu",
-    "broadcast_to_batch",
-    "require_one_device",
-]
-
 
 def function(f: Callable[..., Any], model: Model | None = None, **options: Any) -> Callable[..., Any]:
     """Return a function of JAX arrays alone: `f(model, …)` of the library with its options fixed, or a
@@ -67,13 +57,7 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
 
     Lists and NumPy arrays become JAX arrays, so that the result is always a JAX array.
     """
-
-    def on_arrays(*args: Any, **more: Any) -> Any:
-        values = [_array_of(value) for value in args]
-        named = {name: _array_of(value) for name, value in more.items()}
-        return f(*values, **options, **named) if model is None else f(model, *values, **options, **named)
-
-    return on_arrays
+    return on_arrays(_array_of, f, model, options)
 
 
 def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:
@@ -85,7 +69,7 @@ def call(function: CompiledFunction, values: Sequence[object], out: object, chec
     require_one_device(dict(zip(names, values, strict=True)))
     arrays = [require_float_array(name, value, dtype) for name, value in zip(names, values, strict=True)]
     batch_shape(function, [array.shape for array in arrays])
-    return function._hand_back(_call(of_dtype(function, dtype), check, arrays))
+    return function._hand_back(_caller(check)(of_dtype(function, dtype), arrays))
 
 
 def alike(array: npt.NDArray[Any], beside: Any) -> Any:
@@ -134,13 +118,12 @@ def require_float_array(name: str, value: Any, dtype: str) -> Any:
     return jnp.asarray(array, dtype)
 
 
-def _call(function: CompiledFunction, check: str | None, arrays: Sequence[Any]) -> list[Any]:
-    results: list[Any] = call_p.bind(*arrays, function=function, check=check)
-    return results
+def _caller(check: str | None) -> Callable[[CompiledFunction, Sequence[Any]], list[Any]]:
+    def bind(function: CompiledFunction, arrays: Sequence[Any]) -> list[Any]:
+        results: list[Any] = call_p.bind(*arrays, function=function, check=check)
+        return results
 
-
-def _caller(check: str | None) -> Callable[[CompiledFunction, list[Any]], list[Any]]:
-    return lambda function, arrays: _call(function, check, arrays)
+    return bind
 
 
 call_p: Final = Primitive("dalembert")
@@ -162,23 +145,24 @@ def _evaluate_call(*arrays: Any, function: CompiledFunction, check: str | None) 
 
 
 @call_p.def_abstract_eval  # type: ignore[untyped-decorator]
-def _shapes(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
-    return _results(function, batch_shape(function, [array.shape for array in arrays]))
-
-
-def _results(function: CompiledFunction, batch: tuple[int, ...]) -> list[Any]:
+@linear_p.def_abstract_eval  # type: ignore[untyped-decorator]
+def _shapes(*arrays: Any, function: CompiledFunction, wanted: Sequence[int] = (), **_: Any) -> list[Any]:
+    """Return shapes and types of the results, from the arguments and the changes of those `wanted`."""
+    signature = signature_of(function)
+    places = [*range(len(signature.names)), *wanted]
+    names, inner = ([values[k] for k in places] for values in (signature.names, signature.shapes))
+    batch = batch_of(names, inner, [array.shape for array in arrays])  # type: ignore[arg-type]
     shapes = results_of(function)
     return [jax.core.ShapedArray((*batch, *shape), np.dtype(function.dtype)) for shape in shapes]
 
 
 def _called_back(*arrays: Any, function: CompiledFunction, check: str | None) -> Any:
     """Evaluate a call inside `jit`: XLA calls the kernel on the host."""
-    results = _results(function, batch_shape(function, [array.shape for array in arrays]))
 
     def on_host(*given: Any) -> list[npt.NDArray[Any]]:
         return evaluate(function, [np.asarray(array) for array in given], check)
 
-    return jax.pure_callback(on_host, results, *arrays)
+    return jax.pure_callback(on_host, _shapes(*arrays, function=function), *arrays)
 
 
 def may_be_on_gpu(array: Any) -> bool:
@@ -198,6 +182,7 @@ def _on_gpu(function: CompiledFunction, check: str | None) -> Any:
 
 def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     """Launch a call on a GPU: XLA calls a function of ours that launches the kernel."""
+    from dalembert.compiler.gpu.device_calls import launch_on_buffers
     from dalembert.interop import xla_calls  # which knows the inside of XLA
 
     if check not in (None, "off"):
@@ -205,14 +190,10 @@ def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) 
             f'{function.name}: check="{check}" would have to wait for the GPU, which XLA does not allow '
             'inside a computation; leave check="off", or compute on the CPU'
         )
-    xla_calls.register("CUDA")
-    signature = signature_of(function)
     batch = batch_shape(function, [array.shape for array in arrays])
-    whole = broadcast_to_batch(arrays, signature.shapes, batch)
-    number = xla_calls.number_of(function, functools.partial(_launch, function))
-    results = _results(function, batch)
-    call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
-    return list(call(*whole, number=np.int64(number)))
+    whole = broadcast_to_batch(arrays, signature_of(function).shapes, batch)
+    launch = functools.partial(launch_on_buffers, function)
+    return xla_calls.call(function, launch, whole, _shapes(*arrays, function=function))
 
 
 def broadcast_to_batch(
@@ -225,15 +206,6 @@ def broadcast_to_batch(
         some = own != batch and any(length != 1 for length in own)
         found.append(jnp.broadcast_to(array, batch + shape) if some else array)
     return found
-
-
-def _launch(
-    function: CompiledFunction, stream: int, arguments: Sequence[Any], results: Sequence[Any]
-) -> None:
-    """Launch a kernel on buffers of XLA; one row is the same for all samples."""
-    from dalembert.compiler.gpu.device_calls import launch_on_buffers
-
-    launch_on_buffers(function, stream, arguments, results)
 
 
 def _raise_unsupported_platform(*args: Any, function: CompiledFunction, **params: Any) -> Any:
@@ -254,23 +226,15 @@ def align_batch_axes(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Seque
     return moved
 
 
-def _batch_call(arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None) -> Any:
+def _batch(primitive: Any, arrays: Any, axes: Any, *, function: CompiledFunction, **params: Any) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
-    results = _call(function, check, align_batch_axes(arrays, axes, inner=inner))
-    return results, [0] * len(results)
-
-
-def _batch_linear(
-    arrays: Any, axes: Any, *, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
-) -> Any:
-    inner = [len(shape) for shape in signature_of(function).shapes]
-    moved = align_batch_axes(arrays, axes, inner=[*inner, *(inner[k] for k in wanted)])
-    results = linear_p.bind(*moved, function=function, check=check, wanted=wanted)
+    inner += [inner[k] for k in params.get("wanted", ())]
+    results = primitive.bind(*align_batch_axes(arrays, axes, inner=inner), function=function, **params)
     return results, [0] * len(results)
 
 
 def _differentiate(primals: Any, tangents: Any, *, function: CompiledFunction, check: str | None) -> Any:
-    results = _call(function, check, primals)
+    results = _caller(check)(function, primals)
     wanted = tuple(k for k, tangent in enumerate(tangents) if type(tangent) is not ad.Zero)
     changes = [tangents[k] for k in wanted]
     return results, linear_p.bind(*primals, *changes, function=function, check=check, wanted=wanted)
@@ -284,25 +248,12 @@ def _linear(
     return push_forward(_caller(check), function, arrays[:count], arrays[count:], wanted)
 
 
-@linear_p.def_abstract_eval  # type: ignore[untyped-decorator]
-def _linear_shapes(
-    *arrays: Any, function: CompiledFunction, check: str | None, wanted: tuple[int, ...]
-) -> list[Any]:
-    inner = list(signature_of(function).shapes)
-    inner += [inner[k] for k in wanted]
-    batch = np.broadcast_shapes(*(a.shape[: a.ndim - len(own)] for a, own in zip(arrays, inner, strict=True)))
-    return _results(function, batch)
-
-
 def _differentiate_linear(primals: Any, tangents: Any, **params: Any) -> Any:
     """Differentiate the composition that computes a directional derivative."""
-    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, _instantiate_zeros(primals, tangents))
-
-
-def _instantiate_zeros(primals: Any, tangents: Any) -> Any:
-    return tuple(
+    changes = tuple(
         jnp.zeros_like(x) if type(t) is ad.Zero else t for x, t in zip(primals, tangents, strict=True)
     )
+    return jax.jvp(lambda *arrays: _linear(*arrays, **params), primals, changes)
 
 
 def _transpose(
@@ -332,8 +283,8 @@ mlir.register_lowering(call_p, mlir.lower_fun(_raise_unsupported_platform, multi
 mlir.register_lowering(call_p, mlir.lower_fun(_called_back, multiple_results=True), platform="cpu")
 mlir.register_lowering(call_p, mlir.lower_fun(_launch_by_xla, multiple_results=True), platform="cuda")
 mlir.register_lowering(linear_p, mlir.lower_fun(_linear, multiple_results=True))
-batching.primitive_batchers[call_p] = _batch_call
-batching.primitive_batchers[linear_p] = _batch_linear
+batching.primitive_batchers[call_p] = functools.partial(_batch, call_p)
+batching.primitive_batchers[linear_p] = functools.partial(_batch, linear_p)
 ad.primitive_jvps[call_p] = _differentiate
 ad.primitive_jvps[linear_p] = _differentiate_linear
 ad.primitive_transposes[linear_p] = _transpose

@@ -31,8 +31,6 @@ from dalembert.interop.jax import (
     require_one_device,
 )
 
-__all__ = ["JaxArrays", "arithmetic", "launch_rollout"]
-
 ELSEWHERE: Final = (
     "rollout of JAX arrays is compiled for CUDA; elsewhere pass NumPy arrays, or call da.step in jax.lax.scan"
 )
@@ -122,25 +120,21 @@ def _shapes(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
 
 def _launch_by_xla(*arrays: Any, launch: RolloutLaunch) -> list[Any]:
     """Launch a rollout by a function that XLA calls; the first frame is written before it is read."""
-    xla_calls.register("CUDA")
     batch, inner = _batch(launch, arrays), _inner(launch, arrays)
-    number = xla_calls.number_of(launch, functools.partial(launch_rollout_on_buffers, launch))
+    task = functools.partial(launch_rollout_on_buffers, launch)
     *wanted, refused = _shapes(*arrays, launch=launch)
     # The kernel writes 64 bits, of which the lower half is the number.
     results = [*wanted, jax.core.ShapedArray((*refused.shape, 2), refused.dtype)]
-    call = jax.ffi.ffi_call(xla_calls.TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
-    found = list(call(*broadcast_to_batch(arrays, inner, batch), number=np.int64(number)))
+    found = xla_calls.call(launch, task, broadcast_to_batch(arrays, inner, batch), results)
     names = [item.name for item in launch.arguments]
-    starts, place = dict(launch.starts), 0
-    for result, shape in enumerate(launch.frames(batch)):
-        if shape is None:
-            continue
+    starts = dict(launch.starts)
+    kept = [result for result, shape in enumerate(launch.frames(batch)) if shape is not None]
+    for place, result in enumerate(kept):
         if result in starts:
             start = starts[result]
             value = arrays[names.index(start)] if isinstance(start, str) else start
             first = (*[slice(None)] * len(batch), 0)
             found[place] = found[place].at[first].set(value)
-        place += 1
     found[-1] = found[-1][..., 0]
     return found
 
@@ -150,15 +144,13 @@ def _raise_unsupported_platform(*arrays: Any, launch: RolloutLaunch) -> Any:
 
 
 def _batch_rollout(arrays: Any, axes: Any, *, launch: RolloutLaunch) -> Any:
-    own = [_without(array, axis) for array, axis in zip(arrays, axes, strict=True)]
-    inner = [len(item.shape) for item in launch.signature(own)]
+    shapes = [list(array.shape) for array in arrays]
+    for shape, axis in zip(shapes, axes, strict=True):
+        if axis is not None:
+            del shape[axis]
+    inner = [len(item.shape) for item in launch.signature([tuple(shape) for shape in shapes])]
     results = rollout_p.bind(*align_batch_axes(arrays, axes, inner=inner), launch=launch)
     return results, [0] * len(results)
-
-
-def _without(array: Any, axis: int | None) -> tuple[int, ...]:
-    shape = tuple(array.shape)
-    return shape if axis is None else shape[:axis] + shape[axis + 1 :]
 
 
 def _rollout_jvp(primals: Any, tangents: Any, *, launch: RolloutLaunch) -> Any:

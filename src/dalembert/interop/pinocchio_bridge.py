@@ -1,31 +1,51 @@
 """A Pinocchio model as ours, with maps for its arrays in both directions.
 
 Body i of ours is joint i + 1 of Pinocchio's, whose joint 0 is the universe. Placements, inertias, gravity and
-frames carry over as they are; q and v change their order (`pinocchio_joints`). Every velocity map is a
-permutation, v = P v_pin, so that a = P a_pin and, by equal power, tau = P tau_pin.
+frames carry over as they are; q and v change their order. Every velocity map is a permutation, v = P v_pin,
+so that a = P a_pin and, by equal power, tau = P tau_pin.
+
+Pinocchio 4.1, verified numerically: a spherical joint's quaternion is (x, y, z, w) and its velocity the
+angular one in the successor; a free flyer has q = (position, quaternion), v = (linear, angular) in the
+successor; a planar joint has q = (x, y, cos, sin), v = (v_x, v_y, omega) in the successor; an unbounded
+revolute joint has q = (cos, sin); every other joint has v = dq/dt. All differences from ours are a change of
+order, but for the (cos, sin) pairs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, count
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, MissingExtraError, ModelError
-from dalembert.interop.coordinate_map import Array, CoordinateMap, Source, real_array, shift_sources
-from dalembert.interop.pinocchio_joints import JointImage, image_of_joint, image_of_mimic, transform_of
-from dalembert.model import Limits, Model, ModelBuilder
-from dalembert.spatial import RigidInertia, SymMat3, Transform, Vec3
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    MissingExtraError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+)
+from dalembert.model import Limits, Model, ModelBuilder, joints
+from dalembert.model.joints import Joint, Revolute
+from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
-__all__ = ["PinocchioBridge", "from_pinocchio"]
+Array: TypeAlias = npt.NDArray[Any]
+
+Source: TypeAlias = int | tuple[int, int]
+"""Where one of our coordinates comes from: a place, or the places of the cosine and the sine of an angle."""
 
 MIN_INFINITE_LIMIT: Final = 1e300
 """A limit of this size or more means no limit: Pinocchio writes the largest float for it."""
-
+UNIT_TOLERANCE: Final = 1e-9
+"""How far from 1 the length of an axis may be; beyond, Pinocchio's own transforms are not rotations."""
+FORCE_ORDER: Final = [3, 4, 5, 0, 1, 2]
+"""The places of a 6-vector with its linear and angular parts exchanged."""
 MIMIC: Final = "JointModelMimic"
 
 
@@ -43,7 +63,13 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
             f"from_pinocchio needs a pinocchio.Model, got {type(pin_model).__name__}; "
             "read a file with pinocchio.buildModelFromUrdf(path) first"
         )
-    images = [_image(pin_model, index) for index in range(1, pin_model.njoints)]
+    images = [
+        image_of_mimic(pin_model, index)
+        if joint.shortname() == MIMIC
+        else (image_of_joint(joint, pin_model.names[index]), Transform.identity())
+        for index, joint in enumerate(pin_model.joints)
+        if index
+    ]
     names = _body_names(pin, pin_model)
     builder = ModelBuilder(gravity=_gravity(pin_model), name=pin_model.name or "model")
     for index, (image, displacement) in enumerate(images, start=1):
@@ -55,13 +81,10 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
     velocities: list[Source] = [0] * model.nv
     for joint, (image, _), theirs in zip(model.joints, images, list(pin_model.joints)[1:], strict=True):
         if theirs.shortname() != MIMIC:
-            positions[joint.q_slice] = shift_sources(image.q, theirs.idx_q)
-            velocities[joint.v_slice] = shift_sources(image.v, theirs.idx_v)
-    return PinocchioBridge(
-        model,
-        CoordinateMap(tuple(positions), pin_model.nq),
-        CoordinateMap(tuple(velocities), pin_model.nv),
-    )
+            positions[joint.q_slice] = _shift_sources(image.q, theirs.idx_q)
+            velocities[joint.v_slice] = _shift_sources(image.v, theirs.idx_v)
+    maps = CoordinateMap(tuple(positions), pin_model.nq), CoordinateMap(tuple(velocities), pin_model.nv)
+    return PinocchioBridge(model, *maps)
 
 
 @final
@@ -118,7 +141,7 @@ class PinocchioBridge:
     def jacobian_back(self, J: object) -> Array:
         """Return their Jacobian (…, 6, nv), linear first, from ours, angular first."""
         array = real_array("J", J, (6, self.model.nv))
-        return self.velocities.back(array[..., [3, 4, 5, 0, 1, 2], :], "J")
+        return self.velocities.back(array[..., FORCE_ORDER, :], "J")
 
     def external_forces(self, f_pin: object) -> Array:
         """Return our external forces (…, n_bodies, 6), moment first, from Pinocchio's `fext`.
@@ -130,7 +153,7 @@ class PinocchioBridge:
         if not isinstance(f_pin, np.ndarray) and isinstance(f_pin, (Sequence, _pinocchio().StdVec_Force)):
             f_pin = np.array([getattr(force, "vector", force) for force in f_pin])
         array = real_array("f_pin", f_pin, (len(self.model.bodies) + 1, 6))
-        return array[..., 1:, [3, 4, 5, 0, 1, 2]]
+        return array[..., 1:, FORCE_ORDER]
 
     def external_forces_back(self, f: object) -> Array:
         """Return Pinocchio's `fext` as an array (…, njoints, 6), force first and zero on the universe, from
@@ -138,7 +161,7 @@ class PinocchioBridge:
         """
         array = real_array("f", f, (len(self.model.bodies), 6))
         result = np.zeros((*array.shape[:-2], array.shape[-2] + 1, 6), array.dtype)
-        result[..., 1:, :] = array[..., [3, 4, 5, 0, 1, 2]]
+        result[..., 1:, :] = array[..., FORCE_ORDER]
         return result
 
 
@@ -151,13 +174,6 @@ def _pinocchio() -> Any:
             "(its wheel is called pin)"
         ) from cause
     return pinocchio
-
-
-def _image(pin_model: Any, index: int) -> tuple[JointImage, Transform]:
-    joint = pin_model.joints[index]
-    if joint.shortname() == MIMIC:
-        return image_of_mimic(pin_model, index)
-    return image_of_joint(joint, pin_model.names[index]), Transform.identity()
 
 
 def _gravity(pin_model: Any) -> tuple[float, float, float]:
@@ -194,12 +210,8 @@ def _free_name(used: set[str], wanted: Sequence[str], stem: str) -> str:
 
 
 def _inertia(inertia: Any) -> RigidInertia:
-    I = np.asarray(inertia.inertia)
-    return RigidInertia(
-        float(inertia.mass),
-        Vec3(*map(float, inertia.lever)),
-        SymMat3(*(float(I[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))),
-    )
+    I = np.asarray(inertia.inertia)[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    return RigidInertia(float(inertia.mass), Vec3(*map(float, inertia.lever)), SymMat3(*map(float, I)))
 
 
 def _add_body(
@@ -212,6 +224,10 @@ def _add_body(
 ) -> None:
     joint = pin_model.joints[index]
     mimics = joint.shortname() == MIMIC
+
+    def per_freedom(values: Any) -> tuple[float, ...] | float:
+        return 0.0 if mimics else tuple(float(values[joint.idx_v + i]) for i in image.v)
+
     builder.add_body(
         names[index],
         parent=names[pin_model.parents[index]],
@@ -220,19 +236,10 @@ def _add_body(
         placement=transform_of(pin_model.jointPlacements[index]) @ displacement,
         inertia=_inertia(pin_model.inertias[index]),
         limits=Limits() if mimics else _limits(builder, pin_model, index, image),
-        armature=_losses(pin_model.armature, joint, image),
-        damping=_losses(pin_model.damping, joint, image),
-        friction=_losses(pin_model.upperDryFrictionLimit, joint, image),
+        armature=per_freedom(pin_model.armature),
+        damping=per_freedom(pin_model.damping),
+        friction=per_freedom(pin_model.upperDryFrictionLimit),
     )
-
-
-def _losses(values: Any, joint: Any, image: JointImage) -> tuple[float, ...] | float:
-    """Return the joint's part of an array in v order; a mimic joint has none."""
-    return 0.0 if joint.shortname() == MIMIC else tuple(float(values[joint.idx_v + i]) for i in image.v)
-
-
-def _bound(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) >= MIN_INFINITE_LIMIT else float(value)
 
 
 def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage) -> Limits:
@@ -240,13 +247,15 @@ def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage
     coordinates.
     """
     joint = pin_model.joints[index]
-    lower: list[float] = []
-    upper: list[float] = []
-    for source, coordinate in zip(image.q, image.joint.coordinates, strict=True):
-        bounded = isinstance(source, int) and coordinate != "quaternion"
-        place = joint.idx_q + (source if isinstance(source, int) else 0)
-        lower.append(_bound(pin_model.lowerPositionLimit[place]) if bounded else -math.inf)
-        upper.append(_bound(pin_model.upperPositionLimit[place]) if bounded else math.inf)
+
+    def bound(value: float) -> float:
+        return math.copysign(math.inf, value) if abs(value) >= MIN_INFINITE_LIMIT else float(value)
+
+    lower, upper = [-math.inf] * len(image.q), [math.inf] * len(image.q)
+    for k, (source, coordinate) in enumerate(zip(image.q, image.joint.coordinates, strict=True)):
+        if isinstance(source, int) and coordinate != "quaternion":
+            lower[k] = bound(pin_model.lowerPositionLimit[joint.idx_q + source])
+            upper[k] = bound(pin_model.upperPositionLimit[joint.idx_q + source])
     places = [joint.idx_v + i for i in image.v]
     efforts = [(abs(pin_model.lowerEffortLimit[i]), abs(pin_model.upperEffortLimit[i])) for i in places]
     if any(low != high for low, high in efforts):
@@ -255,8 +264,8 @@ def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage
             "the smaller one is used for both directions"
         )
     # Magnitudes: Pinocchio 4.1 leaves lowerVelocityLimit positive, its sample models lowerEffortLimit too.
-    speed = tuple(_bound(abs(pin_model.upperVelocityLimit[i])) for i in places)
-    return Limits(tuple(lower), tuple(upper), speed, tuple(_bound(min(pair)) for pair in efforts))
+    speed = tuple(bound(abs(pin_model.upperVelocityLimit[i])) for i in places)
+    return Limits(tuple(lower), tuple(upper), speed, tuple(bound(min(pair)) for pair in efforts))
 
 
 def _add_mimics(builder: ModelBuilder, pin_model: Any) -> None:
@@ -296,3 +305,207 @@ def _add_frames(builder: ModelBuilder, pin_model: Any, names: Sequence[str]) -> 
                 f'frame "{frame.name}" of type {frame.type.name} is called "{name}": the name is taken'
             )
         builder.add_frame(name, body, transform_of(frame.placement))
+
+
+# Joints: each class of Pinocchio's with our joint and the places of its coordinates
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JointImage:
+    """Our joint for one of Pinocchio's; where our q and v come from, counted from the joint's first place."""
+
+    joint: Joint
+    q: tuple[Source, ...]
+    v: tuple[int, ...]
+
+
+def transform_of(placement: Any) -> Transform:
+    """Return a `pinocchio.SE3` as our transform: both place the child in the parent."""
+    rotation, translation = np.asarray(placement.rotation), np.asarray(placement.translation)
+    return Transform(Mat3(*map(float, rotation.ravel())), Vec3(*map(float, translation)))
+
+
+def image_of_joint(joint: Any, name: str) -> JointImage:
+    """Return our joint for any `pinocchio.JointModel` but a mimic joint, for which see `image_of_mimic`."""
+    kind = joint.shortname()
+    if kind not in IMAGES:
+        raise UnknownNameError.of(f'class of the Pinocchio joint "{name}",', kind, IMAGES)
+    return IMAGES[kind](joint, name)
+
+
+def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
+    """Return the joint that mimics another one, without its coupling, and a displacement to add to its
+    placement.
+
+    Pinocchio does not say which joint it is that mimics, but its velocity does: ratio * S v of a joint with
+    one coordinate. (Its own S lacks the pitch of a screw.) A joint that follows with ratio zero does not
+    move; it stands where the coupling's offset puts it.
+    """
+    joint, name = model.joints[index], model.names[index]
+    ratio = float(joint.extract().scaling)
+    data = _at_unit_rate(joint)
+    if ratio == 0.0:
+        return JointImage(joints.Fixed(), (), ()), transform_of(data.M)
+    linear, angular = np.asarray(data.v.linear) / ratio, np.asarray(data.v.angular) / ratio
+    if not angular.any():
+        image = _on_axis(joints.Prismatic, linear, name)
+    elif not linear.any():
+        image = _on_axis(Revolute, angular, name)
+    else:
+        image = _on_axis(joints.Helical, angular, name, float(linear @ angular))
+    return image, Transform.identity()
+
+
+def _at_unit_rate(joint: Any) -> Any:
+    """Return Pinocchio's data of a joint with one freedom, at unit rate and with (cos, sin) at angle zero."""
+    data = joint.createData()
+    q, v = np.zeros(joint.idx_q + 2), np.zeros(joint.idx_v + 1)
+    q[joint.idx_q] = v[joint.idx_v] = 1.0
+    joint.calc(data, q, v)
+    return data
+
+
+def _unit(axis: Any, name: str) -> tuple[float, float, float]:
+    x, y, z = (float(component) for component in np.asarray(axis).ravel())
+    length = math.hypot(x, y, z)
+    if not abs(length - 1.0) <= UNIT_TOLERANCE:
+        raise ModelError(
+            f'Pinocchio joint "{name}": its axis ({x:g}, {y:g}, {z:g}) has length {length:g}; '
+            "Pinocchio's joints need unit axes, so normalise it where the joint is made"
+        )
+    return x, y, z
+
+
+def _on_axis(
+    kind: Callable[..., Joint], axis: Any, name: str, *more: float, q: tuple[Source, ...] = (0,)
+) -> JointImage:
+    """Return the image of a joint with one freedom along or about an axis."""
+    return JointImage(kind(_unit(axis, name), *more), q, (0,))
+
+
+def _own_axis(kind: Callable[..., Joint], joint: Any, name: str) -> JointImage:
+    own = joint.extract()
+    return _on_axis(kind, own.axis, name, *([float(own.pitch)] if kind is joints.Helical else []))
+
+
+def _helical_about(axis: Any, joint: Any, name: str) -> JointImage:
+    return _on_axis(joints.Helical, axis, name, float(joint.extract().pitch))
+
+
+def _universal(joint: Any, name: str) -> JointImage:
+    own = joint.extract()
+    return JointImage(joints.Universal(_unit(own.axis1, name), _unit(own.axis2, name)), (0, 1), (0, 1))
+
+
+def _ellipsoid(joint: Any, name: str) -> JointImage:
+    own = joint.extract()
+    radii = (float(own.radius_x), float(own.radius_y), float(own.radius_z))
+    return JointImage(joints.Ellipsoid(*radii), (0, 1, 2), (0, 1, 2))
+
+
+def _composite(joint: Any, name: str) -> JointImage:
+    members: list[Joint] = []
+    q: list[Source] = []
+    v: list[int] = []
+    nq = nv = 0
+    own = joint.extract()
+    for number, inner in enumerate(own.joints):
+        image = image_of_joint(inner, f"{name}, part {number}")
+        members.append(image.joint)
+        q += _shift_sources(image.q, nq)
+        v += [place + nv for place in image.v]
+        nq, nv = nq + inner.nq, nv + inner.nv
+    placements = [transform_of(placement) for _, placement in zip(members, own.jointPlacements)]
+    return JointImage(joints.Composite(members, placements), tuple(q), tuple(v))
+
+
+def _constant(image: JointImage) -> Callable[[Any, str], JointImage]:
+    return lambda joint, name: image
+
+
+_TURN: Final = ((0, 1),)
+"""An angle that comes as its cosine and sine."""
+_THREE: Final = (0, 1, 2)
+_AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+
+IMAGES: Final[dict[str, Callable[[Any, str], JointImage]]] = {
+    **{f"JointModelR{x}": _constant(_on_axis(Revolute, axis, x)) for x, axis in _AXES.items()},
+    **{f"JointModelRUB{x}": _constant(_on_axis(Revolute, axis, x, q=_TURN)) for x, axis in _AXES.items()},
+    **{f"JointModelP{x}": _constant(_on_axis(joints.Prismatic, axis, x)) for x, axis in _AXES.items()},
+    **{f"JointModelH{x}": partial(_helical_about, axis) for x, axis in _AXES.items()},
+    "JointModelRevoluteUnaligned": partial(_own_axis, Revolute),
+    "JointModelPrismaticUnaligned": partial(_own_axis, joints.Prismatic),
+    "JointModelHelicalUnaligned": partial(_own_axis, joints.Helical),
+    # Pinocchio's Python class hides its axis.
+    "JointModelRevoluteUnboundedUnaligned": lambda joint, name: _on_axis(
+        Revolute, _at_unit_rate(joint).v.angular, name, q=_TURN
+    ),
+    "JointModelUniversal": _universal,
+    "JointModelEllipsoid": _ellipsoid,
+    "JointModelSpherical": _constant(JointImage(joints.Spherical(), (3, 0, 1, 2), _THREE)),
+    "JointModelSphericalZYX": _constant(JointImage(joints.SphericalEuler("zyx"), _THREE, _THREE)),
+    "JointModelTranslation": _constant(JointImage(joints.Translation(), _THREE, _THREE)),
+    "JointModelPlanar": _constant(JointImage(joints.Planar(), (0, 1, (2, 3)), (2, 0, 1))),
+    "JointModelFreeFlyer": _constant(JointImage(joints.Free(), (0, 1, 2, 6, 3, 4, 5), (3, 4, 5, 0, 1, 2))),
+    "JointModelComposite": _composite,
+}
+"""Pinocchio's class names, each with what makes its image from the joint and its name."""
+
+
+# Coordinates of one engine in the order of another
+
+
+def _shift_sources(sources: Sequence[Source], start: int) -> tuple[Source, ...]:
+    """Return the same places in an array where the joint begins at `start`."""
+    return tuple(
+        source + start if isinstance(source, int) else (source[0] + start, source[1] + start)
+        for source in sources
+    )
+
+
+def real_array(name: str, value: object, inner: tuple[int, ...]) -> Array:
+    """Return the value as float64 (float32 stays), with `inner` as its last axes."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise DtypeError(f"{name} has type {array.dtype}; expected real numbers")
+    depth = len(inner)
+    if array.ndim < depth or array.shape[array.ndim - depth :] != inner:
+        batch = ", ".join(map(str, inner))
+        raise ShapeError(f"{name}: expected {inner} or a batch (…, {batch}), got {array.shape}")
+    return array if array.dtype == np.float32 else array.astype(np.float64, copy=False)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CoordinateMap:
+    """Our coordinates from another engine's and back: `sources[i]` tells where our coordinate i comes from.
+
+    `size` is the length of the other engine's array. Angles come in (-pi, pi]; the way back gives unit (cos,
+    sin).
+    """
+
+    sources: tuple[Source, ...]
+    size: int
+
+    def forth(self, theirs: object, name: str) -> Array:
+        """Map (…, size) of the other engine to (…, len(sources)) of ours."""
+        array = real_array(name, theirs, (self.size,))
+        result = np.empty((*array.shape[:-1], len(self.sources)), array.dtype)
+        for i, source in enumerate(self.sources):
+            if isinstance(source, int):
+                result[..., i] = array[..., source]
+            else:
+                result[..., i] = np.arctan2(array[..., source[1]], array[..., source[0]])
+        return result
+
+    def back(self, ours: object, name: str) -> Array:
+        """Map (…, len(sources)) of ours to (…, size) of the other engine."""
+        array = real_array(name, ours, (len(self.sources),))
+        result = np.empty((*array.shape[:-1], self.size), array.dtype)
+        for i, source in enumerate(self.sources):
+            if isinstance(source, int):
+                result[..., source] = array[..., i]
+            else:
+                result[..., source[0]], result[..., source[1]] = np.cos(array[..., i]), np.sin(array[..., i])
+        return result

@@ -30,6 +30,7 @@ from dalembert.interop.coordinate_gradients import (
     batch_shape,
     evaluate,
     of_dtype,
+    on_arrays,
     pull_back,
     push_forward,
     signature_of,
@@ -44,8 +45,6 @@ except ImportError as error:
         "without CUDA, install a CPU build of torch as its own site says"
     ) from error
 
-__all__ = ["alike", "call", "function"]
-
 FLOATS: Final = {"float64": torch.float64, "float32": torch.float32}
 
 
@@ -55,13 +54,7 @@ def function(f: Callable[..., Any], model: Model | None = None, **options: Any) 
 
     Lists and NumPy arrays become tensors, so that the result is always a tensor.
     """
-
-    def on_tensors(*args: Any, **more: Any) -> Any:
-        values = [_tensor_of(value) for value in args]
-        named = {name: _tensor_of(value) for name, value in more.items()}
-        return f(*values, **options, **named) if model is None else f(model, *values, **options, **named)
-
-    return on_tensors
+    return on_arrays(_tensor_of, f, model, options)
 
 
 def call(function: CompiledFunction, values: Sequence[object], out: object, check: str | None) -> Any:

@@ -11,16 +11,15 @@ import ctypes
 import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
 import jax
+import numpy as np
 
 from dalembert.host.process import renew_after_fork
-
-__all__ = ["TARGET", "Buffer", "number_of", "register"]
 
 TARGET: Final = "dalembert_launch"
 
@@ -32,56 +31,30 @@ INTERNAL_ERROR: Final = 13
 _SIZE, _POINTER, _INT, _LONG = ctypes.c_size_t, ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 
 
-def _structure(name: str, *fields: tuple[str, Any]) -> Any:
-    return type(name, (ctypes.Structure,), {"_fields_": fields})
+def _structure(*, head: bool = True, **fields: Any) -> Any:
+    """Return the C structure of these fields, which the size and the extension precede."""
+    start = [("struct_size", _SIZE), ("extension", _POINTER)] if head else []
+    return type("_Structure", (ctypes.Structure,), {"_fields_": [*start, *fields.items()]})
 
 
-_HEAD: Final = (("struct_size", _SIZE), ("extension", _POINTER))
-_Version = _structure("_Version", *_HEAD, ("major", _INT), ("minor", _INT))
-_Metadata = _structure(
-    "_Metadata", ("struct_size", _SIZE), ("version", _Version), ("traits", ctypes.c_uint32)
-)
-_Extension = _structure(
-    "_Extension", ("struct_size", _SIZE), ("type", _INT), ("next", _POINTER), ("metadata", _POINTER)
-)
-_Buffer = _structure(
-    "_Buffer", *_HEAD, ("dtype", _INT), ("data", _POINTER), ("rank", _LONG), ("dims", ctypes.POINTER(_LONG))
-)
-_Items = _structure(
-    "_Items", *_HEAD, ("size", _LONG), ("types", _POINTER), ("items", ctypes.POINTER(_POINTER))
-)
-_Attributes = _structure(
-    "_Attributes",
-    *_HEAD,
-    ("size", _LONG),
-    ("types", _POINTER),
-    ("names", _POINTER),
-    ("items", ctypes.POINTER(_POINTER)),
-)
-_Scalar = _structure("_Scalar", ("dtype", _INT), ("value", ctypes.POINTER(_LONG)))
+_POINTERS: Final = ctypes.POINTER(_POINTER)
+_LONGS: Final = ctypes.POINTER(_LONG)
+
+_Version = _structure(major=_INT, minor=_INT)
+_Metadata = _structure(head=False, struct_size=_SIZE, version=_Version, traits=ctypes.c_uint32)
+_Extension = _structure(head=False, struct_size=_SIZE, type=_INT, next=_POINTER, metadata=_POINTER)
+_Buffer = _structure(dtype=_INT, data=_POINTER, rank=_LONG, dims=_LONGS)
+_Items = _structure(size=_LONG, types=_POINTER, items=_POINTERS)
+_Attributes = _structure(size=_LONG, types=_POINTER, names=_POINTER, items=_POINTERS)
+_Scalar = _structure(head=False, dtype=_INT, value=_LONGS)
 _Frame = _structure(
-    "_Frame",
-    *_HEAD,
-    ("api", _POINTER),
-    ("context", _POINTER),
-    ("stage", _INT),
-    ("arguments", _Items),
-    ("results", _Items),
-    ("attributes", _Attributes),
+    api=_POINTER, context=_POINTER, stage=_INT, arguments=_Items, results=_Items, attributes=_Attributes
 )
-_Api = _structure(
-    "_Api",
-    *_HEAD,
-    ("version", _Version),
-    ("internal", _POINTER),
-    ("error_create", _POINTER),
-    ("error_message", _POINTER),
-    ("error_destroy", _POINTER),
-    ("handler_register", _POINTER),
-    ("stream_get", _POINTER),
-)
-_Error = _structure("_Error", *_HEAD, ("message", ctypes.c_char_p), ("code", _INT))
-_Stream = _structure("_Stream", *_HEAD, ("context", _POINTER), ("stream", _POINTER))
+_FUNCTIONS: Final = ("error_create", "error_message", "error_destroy", "handler_register", "stream_get")
+_functions: Final[dict[str, Any]] = dict.fromkeys(_FUNCTIONS, _POINTER)
+_Api = _structure(version=_Version, internal=_POINTER, **_functions)
+_Error = _structure(message=ctypes.c_char_p, code=_INT)
+_Stream = _structure(context=_POINTER, stream=_POINTER)
 
 _HANDLER: Final = ctypes.CFUNCTYPE(_POINTER, _POINTER)
 
@@ -122,6 +95,13 @@ def register(platform: str) -> None:
             _registered.add(platform)
 
 
+def call(key: object, task: Task, arrays: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    """Return the results, of given shapes and types, of a task as a custom call inside a computation."""
+    register("CUDA")
+    target = jax.ffi.ffi_call(TARGET, [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in results])
+    return list(target(*arrays, number=np.int64(number_of(key, task))))
+
+
 def _api_minor() -> int:
     """Return the minor version of the interface that this JAX has, from its header."""
     header = Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h")
@@ -144,38 +124,28 @@ def _answer(frame: Any, has_stream: bool) -> int | None:
         return None
     api = _Api.from_address(frame.api)
     try:
-        stream = _stream(api, frame.context) if has_stream else 0
+        stream = 0
+        if has_stream:
+            asked = _Stream(ctypes.sizeof(_Stream), None, frame.context, None)
+            if _HANDLER(api.stream_get)(ctypes.addressof(asked)):
+                raise RuntimeError("XLA names no stream")
+            stream = asked.stream or 0
         number = _Scalar.from_address(frame.attributes.items[0]).value[0]
         _tasks[number](stream, _buffers(frame.arguments), _buffers(frame.results))
     except BaseException as error:
-        return _error(api, f"{type(error).__name__}: {error}")
+        message = f"{type(error).__name__}: {error}".encode()
+        given = _Error(ctypes.sizeof(_Error), None, message, INTERNAL_ERROR)
+        made: int | None = _HANDLER(api.error_create)(ctypes.addressof(given))
+        return made
     return None
 
 
-def _handler(has_stream: bool) -> Any:
-    return _HANDLER(lambda frame: _answer(_Frame.from_address(frame), has_stream))
-
-
-_HANDLERS: Final = {"CUDA": _handler(True), "cpu": _handler(False)}
+_HANDLERS: Final = {
+    "CUDA": _HANDLER(lambda frame: _answer(_Frame.from_address(frame), True)),
+    "cpu": _HANDLER(lambda frame: _answer(_Frame.from_address(frame), False)),
+}
 
 
 def _buffers(items: Any) -> list[Buffer]:
-    found = []
-    for k in range(items.size):
-        buffer = _Buffer.from_address(items.items[k])
-        found.append(Buffer(buffer.data or 0, tuple(buffer.dims[axis] for axis in range(buffer.rank))))
-    return found
-
-
-def _stream(api: Any, context: int) -> int:
-    asked = _Stream(ctypes.sizeof(_Stream), None, context, None)
-    error = _HANDLER(api.stream_get)(ctypes.addressof(asked))
-    if error:
-        raise RuntimeError("XLA names no stream")
-    return asked.stream or 0
-
-
-def _error(api: Any, message: str) -> int | None:
-    given = _Error(ctypes.sizeof(_Error), None, message.encode(), INTERNAL_ERROR)
-    made: int | None = _HANDLER(api.error_create)(ctypes.addressof(given))
-    return made
+    buffers = [_Buffer.from_address(items.items[k]) for k in range(items.size)]
+    return [Buffer(buffer.data or 0, tuple(buffer.dims[: buffer.rank])) for buffer in buffers]
