@@ -144,39 +144,44 @@ class Writer:
 
     # Control flow -------------------------------------------------------------------------------------------
 
-    def jump(self, label: str) -> None:
+    def jump(self, label: str, then: str | None = None) -> None:
+        """Go to the block `label`; begin the block `then`."""
         self.lines.append(f"br label %{label}")
+        if then is not None:
+            self.begin(then)
 
-    def branch(self, condition: Value, yes: str, no: str) -> None:
+    def enter(self, label: str) -> None:
+        """Go on in the new block `label`."""
+        self.jump(label, then=label)
+
+    def branch(self, condition: Value, yes: str, no: str, then: str | None = None) -> None:
+        """Go to the block `yes` if a condition holds, else to `no`; begin the block `then`."""
         self.lines.append(f"br i1 {condition}, label %{yes}, label %{no}")
+        if then is not None:
+            self.begin(then)
 
     def leave(self, condition: Value, target: str) -> None:
         """Go to the block `target` if a condition holds, else on."""
         label = self.label()
-        self.branch(condition, target, label)
-        self.begin(label)
+        self.branch(condition, target, label, then=label)
 
     def require(self, condition: Value, otherwise: str) -> None:
         """Go on if a condition holds, else to the block `otherwise`."""
         label = self.label()
-        self.branch(condition, label, otherwise)
-        self.begin(label)
+        self.branch(condition, label, otherwise, then=label)
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
         """Write what runs only if a condition holds."""
         inside, outside = self.label(), self.label()
-        self.branch(condition, inside, outside)
-        self.begin(inside)
+        self.branch(condition, inside, outside, then=inside)
         yield
-        self.jump(outside)
-        self.begin(outside)
+        self.enter(outside)
 
     def exit_if(self, condition: Value, *lines: str) -> None:
         """Write lines that end the function if a condition holds."""
         inside, outside = self.label(), self.label()
-        self.branch(condition, inside, outside)
-        self.begin(inside)
+        self.branch(condition, inside, outside, then=inside)
         self.lines += lines
         self.begin(outside)
 
@@ -200,15 +205,12 @@ class Writer:
         last = self.label() if tail else head
         behind = after or (self.label() if tail else "")
         counter = f"%{head}.i"
-        self.jump(before)
-        self.begin(before)
-        self.jump(head)
-        self.begin(head)
+        self.enter(before)
+        self.enter(head)
         self.line(f"{counter} = phi {kind} [ {start}, %{before} ], [ {counter}.next, %{last} ]")
         yield LoopBlocks(counter, last, behind)
         if tail:
-            self.jump(last)
-            self.begin(last)
+            self.enter(last)
         behind = behind or self.label()
         self.line(f"{counter}.next = add {kind} {counter}, {step}")
         self.branch(self.let(f"icmp ult {kind} {counter}.next, {count}"), head, behind)
@@ -220,19 +222,14 @@ class Writer:
         """Write a loop over the numbers below `count`, which may be none."""
         before, head, body, last, after = (self.label() for _ in range(5))
         counter = f"%{head}.i"
-        self.jump(before)
-        self.begin(before)
-        self.jump(head)
-        self.begin(head)
+        self.enter(before)
+        self.enter(head)
         self.line(f"{counter} = phi i64 [ 0, %{before} ], [ {counter}.next, %{last} ]")
-        self.branch(self.let(f"icmp ult i64 {counter}, {count}"), body, after)
-        self.begin(body)
+        self.branch(self.let(f"icmp ult i64 {counter}, {count}"), body, after, then=body)
         yield counter
-        self.jump(last)
-        self.begin(last)
+        self.enter(last)
         self.line(f"{counter}.next = add i64 {counter}, 1")
-        self.jump(head)
-        self.begin(after)
+        self.jump(head, then=after)
 
     def intrinsic(self, name: str, *operands: Value) -> Value:
         """Call the lane-wise intrinsic `llvm.<name>` on operands of this type."""

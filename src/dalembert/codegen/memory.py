@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dalembert.codegen.ir import Value, Writer
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, Expression, live
-from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Statement, Store, Straight, as_loop
 
 Positions = npt.NDArray[np.int64]
 
@@ -188,8 +188,7 @@ class Hazards:
 
 def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
     """Return the arrays in which, within one iteration, a load and a store, or two stores, alias."""
-    own = _iterations(program, loop, case)
-    stores = loop.cases[case]
+    stores, own = list(loop.runs(program.tables))[case]
     loads = _loads(stores)
     eager, deferred = set(), set()
     for array in {store.address.array for store in stores}:
@@ -215,14 +214,6 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
 def _is_fixed(addresses: Sequence[Address], array: str) -> bool:
     """Return whether all iterations use the same elements of an array."""
     return all(address.scale == 0 for address in addresses if address.array == array)
-
-
-def _iterations(program: Program, loop: Loop, case: int) -> Positions:
-    every = np.array(loop.iterations, dtype=np.int64)
-    if loop.kinds is None:
-        return every
-    chosen: Positions = every[program.tables[loop.kinds][every] == case]
-    return chosen
 
 
 def _loads(stores: tuple[Store, ...]) -> list[Address]:
@@ -263,11 +254,9 @@ def ranges_to_zero(program: Program) -> Iterator[tuple[str, int, int]]:
             yield name, start, stop
 
 
-def stored_values(statement: Straight | Loop) -> list[Expression]:
+def stored_values(statement: Statement) -> list[Expression]:
     """Return the values that a statement stores."""
-    if isinstance(statement, Straight):
-        return list(statement.values)
-    return [store.value for case in statement.cases for store in case]
+    return [store.value for case in as_loop(statement).cases for store in case]
 
 
 def only_straight(program: Program) -> Straight | None:
@@ -294,34 +283,24 @@ def _accesses(program: Program) -> Iterator[tuple[int, bool, tuple[list[Access],
     as (array, positions, times)."""
     now = 0
     arrays = {spec.name for spec in (*program.outputs, *program.states)}
-    for statement in program.statements:
+    for loop in map(as_loop, program.statements):
         reads: list[Access] = []
         writes: list[Access] = []
-        if isinstance(statement, Straight):
-            once = np.zeros(1, dtype=np.int64)
-            for node in live(statement.values):
-                if node.op == "load" and node.data.array in arrays:
-                    reads.append((node.data.array, np.array([node.data.offset]), once))
-            for store in statement.stores:
-                writes.append((store.array, np.array([store.position]), once))
-            yield now, True, (reads, writes)
-            now += 1
-            continue
-        for case, stores in enumerate(statement.cases):
-            own = _iterations(program, statement, case)
-            moments = statement.count - 1 - own if statement.reverse else own
-            guarded = {flag.array for flag in statement.skips[case : case + 1] if flag is not None}
-            for address in [*_loads(stores), *statement.flags(case)]:
+        for case, (stores, own) in enumerate(loop.runs(program.tables)):
+            moments = loop.count - 1 - own if loop.reverse else own
+            skip = loop.skips[case] if loop.skips else None
+            guarded = set() if skip is None else {skip.array}
+            for address in [*_loads(stores), *loop.flags(case)]:
                 if address.array in arrays - guarded:
                     reads.append((address.array, address.positions(program.tables, own), moments))
-            for indexed in stores:
-                access = (indexed.address.array, indexed.address.positions(program.tables, own), moments)
-                if not statement.skips or statement.skips[case] is None:
+            for store in stores:
+                access = (store.array, store.address.positions(program.tables, own), moments)
+                if skip is None:
                     writes.append(access)
-                if indexed.accumulate:
+                if store.accumulate:
                     reads.append(access)
-        yield now, statement.until is None, (reads, writes)
-        now += statement.count
+        yield now, loop.until is None, (reads, writes)
+        now += loop.count
 
 
 def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:

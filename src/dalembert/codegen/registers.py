@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, final
 
 from dalembert.codegen.elementary import ELEMENTARY_OPS
@@ -63,45 +63,38 @@ def allocate(
     `breaks`: positions in the order before which all live values are spilled, marked by a step. `share`:
     nodes to keep may take slots that are free again.
     """
-    allocator = _Allocator(program, registers, set(keep), dict(homes or {}), taken, calls, share)
+    calling = ELEMENTARY_OPS if calls else frozenset[str]()
+    allocator = _Allocator(program, registers, set(keep), share, calling, dict(homes or {}), taken, taken)
     return allocator.run(list(eager), frozenset(breaks))
 
 
 @final
+@dataclass(slots=True)
 class _Allocator:
     """The state of the allocation while the order is walked once."""
 
-    def __init__(
-        self,
-        program: Instructions,
-        registers: int,
-        keep: set[int],
-        homes: dict[int, int],
-        taken: int,
-        calls: bool,
-        share: bool,
-    ) -> None:
-        self.program = program
-        self.registers = registers
-        self.keep = keep
-        self.share = share
-        self.calling = ELEMENTARY_OPS if calls else frozenset[str]()
-        self.steps: list[Step] = []
-        self.present: dict[int, int] = {}  # node in a register -> its next use
-        # A heap of (-next use, node). Entries go stale when a node is used or evicted; `_make_room` skips
-        # them.
-        self.farthest: list[tuple[int, int]] = []
-        self.slot: dict[int, int] = homes
-        self.free: list[int] = []
-        self.fixed = self.slots = taken
-        # Slots of nodes to keep are numbered -1, -2, … until `_plan` puts them behind all others.
-        self.kept = 0
-        # Eager leaves: their array may have changed since, so that eviction needs a store.
-        self.fetched: set[int] = set()
-        # The later uses of a node, next use last, so that a use is removed by `pop`.
-        self.uses: dict[int, list[int]] = {}
-        for time, node in enumerate(program.order):
-            for operand in program.args[node]:
+    program: Instructions
+    registers: int
+    keep: set[int]
+    share: bool
+    calling: frozenset[str]
+    slot: dict[int, int]
+    fixed: int
+    slots: int
+    kept: int = 0  # slots of nodes to keep are numbered -1, -2, … until `_plan` puts them behind all others
+    free: list[int] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    present: dict[int, int] = field(default_factory=dict)  # node in a register -> its next use
+    # A heap of (-next use, node). Entries go stale when a node is used or evicted; `_make_room` skips them.
+    farthest: list[tuple[int, int]] = field(default_factory=list)
+    # Eager leaves: their array may have changed since, so that eviction needs a store.
+    fetched: set[int] = field(default_factory=set)
+    # The later uses of a node, next use last, so that a use is removed by `pop`.
+    uses: dict[int, list[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for time, node in enumerate(self.program.order):
+            for operand in self.program.args[node]:
                 if self._counts(operand):
                     self.uses.setdefault(operand, []).append(time)
         for times in self.uses.values():

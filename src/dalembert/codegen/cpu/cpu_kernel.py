@@ -152,15 +152,12 @@ class CpuKernel:
             raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
         if -(-rows // info.lanes) * work >= batches.WORTH_A_THREAD:
             return batches.run_batch(
-                self.address,
+                self,
                 bases,
                 strides,
                 inputs=count,
                 rows=rows,
-                lanes=info.lanes,
                 work=work,
-                tables=self.tables_address,
-                scratch_bytes=info.scratch_bytes,
                 streamed=streamed,
                 steps=steps,
                 threads=threads,

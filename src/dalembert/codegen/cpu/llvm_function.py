@@ -213,18 +213,15 @@ class _Kernel:
     def _begin_block(self, pointer: dict[str, Value]) -> dict[str, Value]:
         """Open the loop over blocks; the addresses of each array's first row in the block."""
         writer = self.writer
-        writer.jump("head")
-        writer.begin("head")
+        writer.enter("head")
         writer.line("%row = phi i64 [ 0, %start ], [ %row.next, %tail ]")
         writer.line("%refused = phi i64 [ -1, %start ], [ %refused.next, %tail ]")
         if self.type.lanes > 1:
             writer.line("%last = sub i64 %rows.last, %row")
             writer.line(f"%partial = icmp slt i64 %last, {self.type.lanes - 1}")
-            writer.branch("%partial", "shorten", "block")
-            writer.begin("shorten")
+            writer.branch("%partial", "shorten", "block", then="shorten")
             self._row_distances("%last")
-            writer.jump("block")
-            writer.begin("block")
+            writer.enter("block")
         return {
             name: writer.address(base, writer.let(f"mul i64 %row, {self.stride[name]}"))
             for name, base in pointer.items()
@@ -274,12 +271,10 @@ class _Kernel:
 
     def _end_block(self) -> None:
         writer = self.writer
-        writer.jump("tail")
-        writer.begin("tail")
+        writer.enter("tail")
         writer.line(f"%row.next = add i64 %row, {self.type.lanes}")
         writer.line("%more = icmp slt i64 %row.next, %rows")
-        writer.branch("%more", "head", "end")
-        writer.begin("end")
+        writer.branch("%more", "head", "end", then="end")
         self.scheduler.fence()
         writer.line("ret i64 %refused.next")
 
@@ -357,8 +352,7 @@ class _Kernel:
                 blocks.read(number, self.first[spec.name], spec.size, places[spec.name].base, needed)
         integers = self.type.of("i64")
         writer.write(integers, self._integer(-1), "%scratch", self.refused_step)
-        writer.jump("time.enter")
-        writer.begin("time.enter")
+        writer.enter("time.enter")
         writer.branch("%any.step", "time.step", "time.over")
         writer.lines += [line.replace("FIRST", "%first") for line in TIME_STEP]
         for number, spec in enumerate(self.program.inputs):
@@ -396,8 +390,7 @@ class _Kernel:
         else:
             self.scheduler.begin(at)
             self.scheduler.finish({}, self.offsets)
-        writer.jump("time.again")
-        writer.begin("time.again")
+        writer.enter("time.again")
         for name, number in rollout.carried:
             spec = program.outputs[number]
             self._copy(places[name].base, places[spec.name].base, spec)

@@ -314,8 +314,7 @@ class RowBlocks:
             return
         self.writer.leave(stream, after)
         self._prefetch_lines(places, 1)
-        self.writer.jump(after)
-        self.writer.begin(after)
+        self.writer.enter(after)
 
     def _store(self, value: Value, row: Value, start: int | Value, *, past_caches: bool) -> None:
         """Store a whole vector; past the caches it must be aligned."""

@@ -42,7 +42,7 @@ import time
 from array import array
 from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import Any, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +51,9 @@ from dalembert.codegen.ir import RecordWriter, Writer, function_text
 from dalembert.codegen.machine_code import load_helper
 from dalembert.codegen.target import target_for
 from dalembert.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from dalembert.codegen.cpu.cpu_kernel import CpuKernel
 
 # The functions that share the rows of a batch among threads, as LLVM text, and the batch that they read.
 #
@@ -156,18 +159,15 @@ def _run_piece_text() -> str:
     outputs = w.let(f"shl i64 {outputs}, 3")
     given = f"ptr {shifted}, ptr {strides}, ptr {w.address(shifted, outputs)}, "
     given += f"ptr {w.address(strides, outputs)}, i64 {count}, ptr {tables}, ptr %scratch"
-    w.branch(w.let(f"icmp eq i64 {w.word('is_rollout')}, 0"), "one", "many")
-    w.begin("one")
+    w.branch(w.let(f"icmp eq i64 {w.word('is_rollout')}, 0"), "one", "many", then="one")
     found_one = w.let(f"call i64 {kernel}({given})")
-    w.jump("called")
-    w.begin("many")
+    w.jump("called", then="many")
     steps = ", ".join(f"i64 {w.word(field)}" for field in ("steps", "first", "every"))
     step_strides = w.address(strides, size)
     found_many = w.let(
         f"call i64 {kernel}({given}, {steps}, ptr {step_strides}, ptr {w.address(step_strides, outputs)})"
     )
-    w.jump("called")
-    w.begin("called")
+    w.enter("called")
     found = w.let(f"phi i64 [ {found_one}, %one ], [ {found_many}, %many ]")
     with w.when(w.let(f"icmp sge i64 {found}, 0")):
         w.let(f"atomicrmw min ptr {w.at('refused')}, i64 {w.let(f'add i64 {found}, {start}')} monotonic")
@@ -186,27 +186,21 @@ def _lead_text(pause: str) -> str:
     gate, ticks, sleep = w.at("gate"), w.word("ticks"), w.word("sleep", "ptr")
     begun = w.let(_READ_CLOCK)
     w.line(f"store atomic i64 0, ptr {gate} release, align 8")
-    w.jump("work")
-    w.begin("work")
+    w.enter("work")
     w.require(w.let(_RUN_PIECE), "close")
     passed = w.let(f"sub i64 {w.let(_READ_CLOCK)}, {begun}")
-    w.branch(w.let(f"icmp sge i64 {passed}, {ticks}"), "close", "work")
-    w.begin("close")
+    w.branch(w.let(f"icmp sge i64 {passed}, {ticks}"), "close", "work", then="close")
     w.let(f"atomicrmw or ptr {gate}, i64 {CLOSED} acq_rel")
-    w.jump("wait")
-    w.begin("wait")
+    w.enter("wait")
     w.line("%spin = phi i64 [ 0, %close ], [ %spin.next, %pause ], [ %spin, %rest ]")
     inside = w.let(f"load atomic i64, ptr {gate} acquire, align 8")
     w.leave(w.let(f"icmp eq i64 {inside}, {CLOSED}"), "end")
-    w.branch(w.let(f"icmp ult i64 %spin, {LEADER_SPINS}"), "pause", "rest")
-    w.begin("pause")
+    w.branch(w.let(f"icmp ult i64 %spin, {LEADER_SPINS}"), "pause", "rest", then="pause")
     w.line(pause)
     w.line("%spin.next = add i64 %spin, 1")
-    w.jump("wait")
-    w.begin("rest")
+    w.jump("wait", then="rest")
     w.let(f"call i32 {sleep}(i32 {REST})")
-    w.jump("wait")
-    w.begin("end")
+    w.jump("wait", then="end")
     taken = w.let(f"load atomic i64, ptr {w.at('next')} monotonic, align 8")
     left = w.let(f"icmp slt i64 {taken}, {w.word('pieces')}")
     w.line(f"ret i64 {w.let(f'zext i1 {left} to i64')}")
@@ -216,32 +210,25 @@ def _lead_text(pause: str) -> str:
 def _help_text(pause: str) -> str:
     w = RecordWriter(FIELDS, "%batch")
     gate, following, pieces = w.at("gate"), w.at("next"), w.word("pieces")
-    w.jump("knock")
-    w.begin("knock")
+    w.enter("knock")
     w.line("%look = phi i64 [ 0, %entry ], [ %look.next, %again ], [ %look, %open ]")
     seen = w.let(f"load atomic i64, ptr {gate} monotonic, align 8")
-    w.branch(w.let(f"icmp uge i64 {seen}, {CLOSED}"), "shut", "open")
-    w.begin("shut")
+    w.branch(w.let(f"icmp uge i64 {seen}, {CLOSED}"), "shut", "open", then="shut")
     taken = w.let(f"load atomic i64, ptr {following} monotonic, align 8")
     some_left = w.let(f"icmp slt i64 {taken}, {pieces}")
     patient = w.let(f"icmp ult i64 %look, {HELPER_SPINS}")
-    w.branch(w.let(f"and i1 {some_left}, {patient}"), "again", "leave")
-    w.begin("again")
+    w.branch(w.let(f"and i1 {some_left}, {patient}"), "again", "leave", then="again")
     w.line(pause)
     w.line("%look.next = add i64 %look, 1")
-    w.jump("knock")
-    w.begin("open")
+    w.jump("knock", then="open")
     more = w.let(f"add i64 {seen}, 1")
     pair = w.let(f"cmpxchg ptr {gate}, i64 {seen}, i64 {more} acquire monotonic")
-    w.branch(w.let(f"extractvalue {{ i64, i1 }} {pair}, 1"), "test", "knock")
-    w.begin("test")
+    w.branch(w.let(f"extractvalue {{ i64, i1 }} {pair}, 1"), "test", "knock", then="test")
     state = w.let(f"load atomic i64, ptr {gate} monotonic, align 8")
     w.leave(w.let(f"icmp uge i64 {state}, {CLOSED}"), "exit")
-    w.branch(w.let(_RUN_PIECE), "test", "exit")
-    w.begin("exit")
+    w.branch(w.let(_RUN_PIECE), "test", "exit", then="exit")
     w.let(f"atomicrmw sub ptr {gate}, i64 1 release")
-    w.jump("leave")
-    w.begin("leave")
+    w.enter("leave")
     w.line("ret void")
     return _function(w, "void", "dalembert_help", exported=True)
 
@@ -357,38 +344,37 @@ class StepCount(NamedTuple):
 
 
 def run_batch(
-    kernel: int,
+    kernel: CpuKernel,
     bases: Sequence[int],
     strides: Sequence[int],
     *,
     inputs: int,
     rows: int,
-    lanes: int,
     work: int,
-    tables: int,
-    scratch_bytes: int,
-    streamed: int = -1,
-    steps: StepCount | None = None,
-    threads: bool = True,
+    streamed: int,
+    steps: StepCount | None,
+    threads: bool,
 ) -> int:
-    """Run the kernel at an address on all rows; return the first refused row, or -1.
+    """Run a kernel on all rows; return the first refused row, or -1.
 
     `bases`, `strides`: addresses and bytes between rows of the arrays, `inputs` input arrays first. `work`:
-    instructions for one block of `lanes` rows. `streamed`: the first word of scratch memory, if it has one.
+    instructions for one block of rows. `streamed`: the first word of scratch memory, -1 if it has none.
     """
+    lanes = kernel.info.lanes
     blocks = -(-rows // lanes)
     total = blocks * work
     count = min(get_num_threads(), blocks, 1 + total // WORTH_A_THREAD) if threads else 1
     pieces = max(count * MIN_PIECES_PER_THREAD, total // PIECE_INSTRUCTIONS)
     piece_rows = max(1, blocks // pieces) * lanes
     native = _native_functions()
-    shifted = -(-scratch_bytes // CACHE_LINE) * CACHE_LINE
+    shifted = -(-kernel.info.scratch_bytes // CACHE_LINE) * CACHE_LINE
     size = shifted + 8 * len(bases)
     walk = (0, 0, 0, 0) if steps is None else (1, steps.steps, steps.first, steps.every)
     batch = array(
         "q",
         (
-            *(CLOSED, 0, NO_ROW, -(-rows // piece_rows), piece_rows, rows, kernel, tables, shifted, streamed),
+            *(CLOSED, 0, NO_ROW, -(-rows // piece_rows), piece_rows, rows),
+            *(kernel.address, kernel.tables_address, shifted, streamed),
             *(len(bases), inputs, *walk, native.now, native.clock, native.ticks, native.sleep),
             *bases,
             *strides,
@@ -507,20 +493,9 @@ def _system_functions() -> tuple[int, int, int, int]:
         kernel32 = ctypes.WinDLL("kernel32")
         frequency = ctypes.c_int64()
         kernel32.QueryPerformanceFrequency(ctypes.byref(frequency))
-        return (
-            _address(kernel32.QueryPerformanceCounter),
-            0,
-            frequency.value,
-            _address(kernel32.Sleep),
-        )
-    library = ctypes.CDLL(None)
-    return (
-        _address(library.clock_gettime),
-        time.CLOCK_MONOTONIC,
-        1_000_000_000,
-        _address(library.usleep),
-    )
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+        now, clock, second, sleep = kernel32.QueryPerformanceCounter, 0, frequency.value, kernel32.Sleep
+    else:
+        library = ctypes.CDLL(None)
+        now, clock, second, sleep = library.clock_gettime, time.CLOCK_MONOTONIC, 10**9, library.usleep
+    addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (now, sleep)]
+    return addresses[0], clock, second, addresses[1]
