@@ -139,17 +139,13 @@ class Body:
         return self.joint.nv
 
     def own_q(self, q: Sequence[Scalar]) -> list[Scalar]:
-        """Return this joint's position variables from the model's q; a dependent joint follows its
-        coupling.
-        """
+        """Return this joint's own positions from the model's q; a dependent joint follows its coupling."""
         if self.dependence is not None:
             return [self.dependence.position(q)]
         return list(q[self.q_slice])
 
     def own_v(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """Return this joint's velocity variables from the model's v, or accelerations from a; forces map
-        differently.
-        """
+        """Return this joint's own velocities from the model's v, or accelerations from a (not forces)."""
         if self.dependence is not None:
             return [self.dependence.rate(v)]
         return list(v[self.v_slice])
@@ -157,9 +153,7 @@ class Body:
     def jcalc(
         self, q: Sequence[Scalar], v: Sequence[Scalar] | None = None, time: Scalar | None = None
     ) -> JointMotion:
-        """Return the joint's transform, subspace, velocity and bias from the model's q and v (omitted: v =
-        0).
-        """
+        """Return the joint's transform, subspace, velocity and bias from the model's q and v (default 0)."""
         own_q = self.own_q(q)
         own_v = [0.0] * self.joint.nv if v is None else self.own_v(v)
         X_J, S, v_J, c_J = self.joint.jcalc(own_q, own_v, time)
@@ -304,9 +298,7 @@ class JointView:
 
     @property
     def angular(self) -> slice:
-        """The part of v that holds the angular velocity [rad/s] of a free or spherical joint, in the
-        successor.
-        """
+        """The part of v with the angular velocity [rad/s] of a free or spherical joint, in the successor."""
         start = self.v_slice.start
         return slice(start, start + 3) if self.kind in ("free", "spherical") else self._absent("angular")
 

@@ -307,9 +307,7 @@ class ModelBuilder:
         placement_predecessor: Placement | None = None,
         placement_successor: Placement | None = None,
     ) -> None:
-        """Close a loop with a joint from a place on one body to a place on another (either may be the
-        world).
-        """
+        """Close a loop with a joint between places on two bodies, of which one may be the world."""
         what = f'loop "{checks.valid_name(name, "the name of a loop joint")}"'
         self._refuse_taken(name, what)
         if predecessor == successor:

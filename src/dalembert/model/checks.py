@@ -57,9 +57,7 @@ def checked_joint(joint: object, what: str) -> Joint:
 
 
 def require_known(index: Mapping[str, Any], name: object, place: str, kind: str = "body") -> Any:
-    """Return the entry of `index` under a name; an unknown name is an error with its place and the nearest
-    names.
-    """
+    """Return the entry under a name; an unknown name is an error with its place and the nearest names."""
     if isinstance(name, str) and name in index:
         return index[name]
     raise UnknownNameError(f"{place}: {UnknownNameError.of(kind, name, index)}")

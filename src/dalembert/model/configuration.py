@@ -21,16 +21,12 @@ if TYPE_CHECKING:
 
 
 def neutral(model: Model) -> list[float]:
-    """Return q with every joint at zero displacement: zero angles and lengths, unit quaternions (1, 0,
-    0, 0).
-    """
+    """Return q at zero displacement: zero angles and lengths, unit quaternions (1, 0, 0, 0)."""
     return [x for body in _independent(model) for x in body.joint.neutral()]
 
 
 def integrate(model: Model, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-    """Return the configuration reached from q in unit time at the constant velocity dv (velocity times time
-    step).
-    """
+    """Return the configuration reached from q in unit time at the constant velocity dv."""
     return [x for body in _independent(model) for x in body.joint.integrate(body.own_q(q), body.own_v(dv))]
 
 

@@ -31,9 +31,7 @@ Relation = tuple[dict[str, float], float]
 def checked_coupling(
     name: str, coefficients: Mapping[str, float], offset: float, dependent: str | None
 ) -> Coupling:
-    """Return a coupling of joints by name; the last joint is the dependent one unless `dependent` names
-    another.
-    """
+    """Return a checked coupling of joints by name; `dependent` defaults to the last joint."""
     what, terms = f'coupling "{name}"', dict(coefficients)
     if len(terms) < 2:
         raise ModelError(
@@ -53,9 +51,7 @@ def checked_coupling(
 
 
 def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) -> list[Coupling]:
-    """Return the couplings after checking that each makes a different joint of one degree of freedom
-    dependent.
-    """
+    """Return the couplings after checking that each makes another one-DoF joint dependent."""
     taken: dict[str, str] = {}
     for coupling in couplings:
         for joint, _ in coupling.coefficients:

@@ -51,8 +51,7 @@ def dh_placement(row: DHRow) -> ScrewChain:
 
 
 def from_classic(rows: Sequence[DHRow]) -> tuple[tuple[DHRow, ...], DHRow]:
-    """Convert classic DH rows to the convention above; return the rows and the row that locates the end
-    effector.
+    """Convert classic DH rows to the convention above; return them and the end effector's row.
 
     The classic link transform is Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i): its a and alpha belong to the
     next row here.

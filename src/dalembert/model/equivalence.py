@@ -163,9 +163,7 @@ def _second_moments() -> Array:
 def _split(
     joint: Joint, inertia: RigidInertia, on_world: bool, parameters: str
 ) -> tuple[RigidInertia, RigidInertia]:
-    """Return (I - I_D, I_D) with the I_D that leaves most zeros, counted in a frame whose z is the joint
-    axis.
-    """
+    """Return (I - I_D, I_D) with most zeros in I - I_D, in a frame whose z is the joint axis."""
     frame = _frame_on_axis(joint)
     C = _second_moments() if parameters == "second_moments" else np.eye(10)
     family, zeros = _family(joint, on_world, frame, C)
@@ -223,8 +221,7 @@ def _cross_matrix(s: Motion) -> Array:
 
 
 def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[Array, list[int]]:
-    """Return the solutions of (1) or (2) as columns, in the parameters C (m, h, I), and one parameter for
-    each.
+    """Return the solutions of (1) or (2) as columns, in the parameters C (m, h, I), and a parameter each.
 
     A column is one in its own parameter and zero in those of the others: it serves to make that one zero.
     """

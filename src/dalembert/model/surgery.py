@@ -131,8 +131,7 @@ def rebuild_checked(model: Model, *, inertia: Literal["strict", "as_given"]) -> 
 
 
 def merge_fixed_bodies(model: Model) -> Model:
-    """Return the model with every body on a `Fixed` joint merged into its parent: equal dynamics, fewer
-    bodies.
+    """Return an equivalent model with every body on a `Fixed` joint merged into its parent.
 
     A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
     bodies fixed to the world lose their inertia, and their shapes become the world's.

@@ -113,9 +113,7 @@ def children(parents: Sequence[int], i: int) -> frozenset[int]:
 
 
 def subtree(parents: Sequence[int], i: int) -> frozenset[int]:
-    """Return nu(i), the bodies of the subtree rooted at body i, itself included; the world's holds all
-    bodies.
-    """
+    """Return nu(i), the bodies of the subtree at body i, itself included, or of the world."""
     inside = {i}
     for j in range(max(i, 0), len(parents)):
         if parents[j] in inside:
@@ -155,8 +153,7 @@ def joint_paths(parents: Sequence[int], i: int, j: int) -> tuple[tuple[int, ...]
 
 
 def expand_parents(parents: Sequence[int], dofs: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the parent array of single velocity variables, and the index of each joint's last variable
-    (Table 6.4).
+    """Return the parents of single velocity variables, and each joint's last variable (Table 6.4).
 
     A joint of n_i variables becomes a chain of n_i. A joint without variables is passed over: its place is
     that of its parent, a case which the table leaves out.
@@ -176,9 +173,7 @@ def expand_parents(parents: Sequence[int], dofs: Sequence[int]) -> tuple[tuple[i
 
 
 def variable_support(parents: Sequence[int], dofs: Sequence[int], i: int) -> tuple[int, ...]:
-    """Return the velocity variables that move body i, ascending: the columns of its Jacobian that are not
-    zero.
-    """
+    """Return the velocity variables that move body i, ascending: its nonzero Jacobian columns."""
     first = [0]
     for n in dofs:
         first.append(first[-1] + n)
@@ -193,9 +188,7 @@ def variable_support(parents: Sequence[int], dofs: Sequence[int], i: int) -> tup
 
 
 def _tree_parents(graph: ConnectivityGraph, tree: frozenset[str]) -> dict[str, tuple[str, str]] | None:
-    """Return (parent, joint) of every body in breadth-first order; None if the joints do not reach every
-    body.
-    """
+    """Return (parent, joint) of each body, breadth first; None if the joints do not reach all."""
     found: dict[str, tuple[str, str]] = {}
     queue = deque([graph.base])
     while queue:
@@ -334,9 +327,7 @@ class ConnectivityGraph:
         return frozenset(path(predecessor) ^ path(successor)) | {chord}
 
     def numberings(self, tree: frozenset[str]) -> Iterator[Numbering]:
-        """Yield every regular numbering that a spanning tree admits; loop joints keep the order of the
-        graph.
-        """
+        """Yield every regular numbering of a spanning tree; loop joints keep the order of the graph."""
         parents = self._parents(tree)
         stack: list[tuple[str, ...]] = [()]
         while stack:

@@ -69,8 +69,7 @@ class Tree(ABC):
     """The explicit constraint q = gamma(y), if there is one."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Result]], base: Any) -> PerBody[Result]:
-        """Visit the bodies from the world to the leaves with `step(body, carry) -> (carry, result)`; return
-        the results.
+        """Visit the bodies from world to leaves with `step(body, carry) -> (carry, result)`.
 
         The carry comes from the parent (`base` for the world's children) and goes to the children.
         """
@@ -85,8 +84,7 @@ class Tree(ABC):
     def inward(
         self, step: Callable[[Body, Any], tuple[Any, Result]], zero: Any
     ) -> tuple[PerBody[Result], Any]:
-        """Visit the bodies from the leaves to the world with `step(body, gathered) -> (contribution,
-        result)`.
+        """Visit the bodies from leaves to world with `step(body, gathered) -> (contribution, result)`.
 
         `gathered` is the sum of the children's contributions (`zero` for a leaf), entry by entry for
         tuples. Returns the results and the sum that the world gathers.

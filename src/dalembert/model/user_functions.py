@@ -145,9 +145,7 @@ def transfer_constraint(
     rename: Callable[[str], str],
     locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
 ) -> Callable[..., Any]:
-    """Return the constraint's function for a model made from its own by renaming bodies and locking
-    joints.
-    """
+    """Return the constraint's function for a model with renamed bodies and locked joints."""
     kept = moving_bodies(model)
     return TransferredFunction(
         constraint, model, tuple(rename(body.name) for body in kept), tuple(locked(body) for body in kept)
@@ -208,9 +206,7 @@ def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str
 
 
 def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
-    """Return the constraint with its number of residuals, after trial evaluations at and near the neutral
-    configuration.
-    """
+    """Return the constraint with its number of residuals, after trials at the neutral configuration."""
     what = f'constraint "{constraint.name}"'
     rng = np.random.default_rng(7)
     q = model.neutral().tolist()
@@ -240,9 +236,7 @@ def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
 def checked_closure(
     function: Callable[..., Any], independent: Sequence[str], time_dependent: bool, model: Model
 ) -> LoopClosure:
-    """Return the loop closure with its indices, after a trial evaluation at the independent joints' neutral
-    positions.
-    """
+    """Return the loop closure with its indices, after a trial at the neutral configuration."""
     what = "the loop closure"
     chosen = {name: model.joint(name).body for name in independent}
     follows = [name for name, body in chosen.items() if body.dependence is not None]
@@ -530,8 +524,7 @@ def _watch_joint(place: str, joint: Any) -> Iterator[Watch]:
 
 
 def _parts_of(joint: Joint) -> dict[str, Part]:
-    """Return what a joint computes, on symbols for positions, velocities, the time and a placement, under the
-    names that `UserDefined` gives it."""
+    """Return what a joint computes, under the names that `UserDefined` gives it."""
     q, v, X = (joint.nq,), (joint.nv,), (12,)
 
     def placement(numbers: Sequence[Any]) -> Transform:

@@ -83,9 +83,7 @@ TRUNK = (
 
 
 def _limbs(side: str, sign: float) -> list[Segment]:
-    """Return the arm and the leg of one side; y is multiplied by `sign`, 1 on the left and -1 on the
-    right.
-    """
+    """Return the arm and the leg of the left (sign 1) or right (-1) side."""
     inward, outward = (-0.4, 0.8) if sign > 0.0 else (-0.8, 0.4)
     limbs = (
         Segment("upper_arm", "chest", 2.7, Spherical(), "shoulder", (0.0, sign * 0.19, 0.20),

@@ -54,9 +54,7 @@ def double_pendulum(
     *,
     damping: float = 0.0,
 ) -> Model:
-    """Return a double pendulum of point masses on massless rods; the second angle is relative to the first
-    rod.
-    """
+    """Return a double pendulum of point masses on massless rods; the second angle is relative."""
     builder = ModelBuilder(name="double_pendulum")
     (l1, l2), (m1, m2) = lengths, masses
     _bob(builder, "upper", "world", "shoulder", 0.0, l1, m1, damping)
@@ -91,9 +89,7 @@ def two_link_arm(
 def cart_pole(
     cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, damping: float = 0.0
 ) -> Model:
-    """Return a cart that slides along x with a uniform pole, upright at q = 0; only the slider has a
-    motor.
-    """
+    """Return a cart on a motor-driven slider along x with a uniform pole, upright at q = 0."""
     builder = ModelBuilder(name="cart_pole")
     cart = Box((0.4, 0.2, 0.2))
     inertia, limits = cart.inertia(mass=cart_mass), Limits(-2.4, 2.4)
@@ -149,8 +145,7 @@ def four_bar(
     rocker: float = 0.7,
     density: float = 2.0,
 ) -> Model:
-    """Return a four-bar linkage: crank and coupler in the tree, the rocker on the ground, closed at the
-    coupler's far end.
+    """Return a four-bar linkage: crank and coupler in the tree, closed to the rocker on the ground.
 
     It is assembled at q = 0 with the crank along x; lengths in m, density in kg/m. One degree of freedom;
     the crank has the motor.
@@ -176,8 +171,7 @@ def four_bar(
 def slider_crank(
     *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
 ) -> Model:
-    """Return the crank-slider linkage of Featherstone 2008 Figure 4.1: crank, rod and slider, closed at the
-    slider's pin.
+    """Return the crank-slider linkage of Featherstone 2008 Figure 4.1, closed at the slider's pin.
 
     It is assembled at q = 0 with crank and rod stretched along x, a dead centre where the slider's speed is
     zero; lengths in m, density in kg/m.
@@ -199,8 +193,7 @@ def slider_crank(
 def five_bar(
     *, ground: float = 0.4, proximal: float = 0.5, distal: float = 0.7, density: float = 2.0
 ) -> Model:
-    """Return a symmetric five-bar linkage, a planar parallel robot: two arms of two bars, closed at their
-    tips.
+    """Return a symmetric five-bar linkage, a planar parallel robot of two arms closed at their tips.
 
     Two degrees of freedom; the two pivots on the ground have the motors. It is assembled at q = 0 with the
     proximal bars upright on the ground, `ground` apart; the frame "tool" is at the pin that joins the arms.
@@ -229,8 +222,7 @@ def five_bar(
 
 @bundled
 def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
-    """Return a rope ladder that hangs in the x-z plane: two rails of hinged segments, and a rung between each
-    pair.
+    """Return a hanging rope ladder: two rails of hinged segments with rungs between them.
 
     Every rung closes a loop with the next segment of the right rail by a joint of two constraints
     (`SphereInCylinder`), so that the system is properly constrained and has one degree of freedom a rung. Its

@@ -81,9 +81,7 @@ MAKERS: dict[str, Callable[[Generator], Joint]] = {
     "reversed": lambda rng: Reversed(Helical(_axis(rng), float(rng.uniform(-0.3, 0.3)))),
     "fixed": lambda rng: Fixed(),
 }
-"""How a joint of each kind is drawn. Joints that functions define, and joints that depend on time, are not
-drawn.
-"""
+"""How a joint is drawn, by kind; none that functions define or that depends on time."""
 
 
 def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
@@ -93,9 +91,7 @@ def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
 
 
 def random_placement(seed: int | Generator, *, reach: float = 0.5) -> Transform:
-    """Return a placement with a uniformly random rotation and a position within `reach` [m] along each
-    axis.
-    """
+    """Return a uniformly random rotation at a position within `reach` [m] along each axis."""
     rng = np.random.default_rng(seed)
     return Transform(_rotation(rng), Vec3(*rng.uniform(-reach, reach, 3).tolist()))
 
@@ -125,8 +121,7 @@ def random_tree(
     armature: float = 0.0,
     limits: bool = False,
 ) -> Model:
-    """Return a tree of random joints, placements and physical inertias; the same arguments give the same
-    model.
+    """Return a tree of random joints, placements and physical inertias, the same for equal arguments.
 
     `joints`: kinds, classes or joints to draw from (default: every kind but free and fixed); if there are
     no more bodies than kinds, each occurs at most once, and if there are more, each at least once.
@@ -183,8 +178,7 @@ FIRST_SEED = 2008
 
 @own_errors
 def gu(n: int) -> Model:
-    """Return GU(n), a chain of n revolute joints with general DH parameters and inertias (Featherstone 2008
-    section 10.3).
+    """Return GU(n), a chain of n revolute joints with general parameters (Featherstone 2008 section 10.3).
 
     Body frames are Denavit-Hartenberg frames with theta = 0 at q = 0.
     """

@@ -76,9 +76,7 @@ def arm6() -> Model:
 
 @bundled
 def arm7() -> Model:
-    """Return a seven-joint arm with a spherical shoulder and wrist, redundant like a human arm; frame "tool"
-    at the hand.
-    """
+    """Return a seven-joint arm with a spherical shoulder and wrist; frame "tool" at the hand."""
     return _arm("arm7", ARM7, tool=0.13, nested=[("lower_link", "hand")])
 
 
@@ -114,8 +112,7 @@ OFFSET, THIGH, SHANK = 0.08, 0.21, 0.21
 
 @bundled
 def quadruped() -> Model:
-    """Return a quadruped of 12 kg, 0.42 m high at full stretch, x forward, y left; its feet are frames and
-    spheres.
+    """Return a quadruped of 12 kg, 0.42 m high at full stretch, x forward, y left.
 
     Each leg: hip abduction about x, hip flexion about y, knee about y (negative: the shank folds back).
     Joints with motors: all but the free trunk.

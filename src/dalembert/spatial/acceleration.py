@@ -39,8 +39,7 @@ from dalembert.spatial.vectors import Mat3, Vec3
 
 
 def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
-    """Return a = (omega', r'' - omega x r') of the classical acceleration (omega', r'');
-    Featherstone 2008 Eq. 2.48.
+    """Return a = (omega', r'' - omega x r') of the classical acceleration; Featherstone 2008 Eq. 2.48.
 
     `v` = (omega, r'): velocity of the body. Spatial acceleration is the rate of the spatial velocity; it is a
     vector that adds and transforms like one.
@@ -49,8 +48,7 @@ def spatial_acceleration(classical: Motion, v: Motion) -> Motion:
 
 
 def classical_acceleration(a: Motion, v: Motion) -> Motion:
-    """Return (omega', r'') of the spatial acceleration a;
-    r'' [m/s^2] of the body point at the origin; Eq. 2.50."""
+    """Return (omega', r'') of the spatial acceleration a, r'' of the point at the origin; Eq. 2.50."""
     return Motion(a.angular, a.linear + v.angular.cross(v.linear))
 
 
@@ -70,26 +68,22 @@ class BodyAcceleration(Value):
     _tensor: Mat3 | None
 
     def __init__(self, omega: Vec3, alpha: Vec3, linear: Vec3) -> None:
-        _set_omega(self, omega)
-        _set_alpha(self, alpha)
-        _set_linear(self, linear)
-        _set_tensor(self, None)
+        self._fill(omega, alpha, linear)
 
     @property
     def tensor(self) -> Mat3:
         """W = alpha x + omega x omega x of Eq. (1) [1/s^2]; 6 m + 9 a, computed once."""
-        W = self._tensor
-        if W is None:
-            w, a = self.omega, self.alpha
-            xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
-            xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-            W = Mat3(
-                -(yy + zz), xy - a.z, xz + a.y,
-                xy + a.z, -(xx + zz), yz - a.x,
-                xz - a.y, yz + a.x, -(xx + yy),
-            )  # fmt: skip
-            _set_tensor(self, W)
-        return W
+        if self._tensor is not None:
+            return self._tensor
+        w, a = self.omega, self.alpha
+        xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
+        xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
+        W = Mat3(
+            -(yy + zz), xy - a.z, xz + a.y,
+            xy + a.z, -(xx + zz), yz - a.x,
+            xz - a.y, yz + a.x, -(xx + yy),
+        )  # fmt: skip
+        return self._keep("_tensor", W)
 
     def at(self, point: Vec3) -> Vec3:
         """Return the acceleration of a point of the body [m/s^2]; Eq. (1); 9 m + 9 a."""
@@ -107,17 +101,13 @@ class BodyAcceleration(Value):
         factors = X.factors if type(X) is ScrewChain else (X,)
         moved = self
         for factor in factors[:-1]:
-            moved = moved._across_placement(factor)
+            moved = moved._shift(factor)._rotate(factor)  # (2)
         last = factors[-1]
         if type(last) is AxialScrew and _turns_about(last.axis, v_J, a_J):
             return moved._rotate(last)._add_joint_motion(v_J, a_J)._shift(last)  # (6)
-        return moved._across_placement(last)._add_joint_motion(v_J, a_J)
+        return moved._shift(last)._rotate(last)._add_joint_motion(v_J, a_J)
 
     through = across_joint  # the former name, kept for one release
-
-    def _across_placement(self, X: Placement) -> BodyAcceleration:
-        """Apply Eq. (2)."""
-        return self._shift(X)._rotate(X)
 
     def _shift(self, X: Placement) -> BodyAcceleration:
         """Apply the first half of Eq. (2); 9 m + 9 a, for a screw 3 m + 3 a; the tensor stays."""
@@ -129,7 +119,7 @@ class BodyAcceleration(Value):
         else:
             linear = self.tensor @ p + self.linear
         shifted = BodyAcceleration(self.omega, self.alpha, linear)
-        _set_tensor(shifted, self._tensor)
+        shifted._keep("_tensor", self._tensor)
         return shifted
 
     def _rotate(self, X: Placement) -> BodyAcceleration:
@@ -143,11 +133,6 @@ class BodyAcceleration(Value):
         alpha = self.alpha + a_J.angular + w.cross(w_J)  # (4)
         linear = self.linear + a_J.linear + (w + omega).cross(u)  # (5)
         return BodyAcceleration(omega, alpha, linear)
-
-
-_set_omega, _set_alpha, _set_linear, _set_tensor = (
-    BodyAcceleration.__dict__[name].__set__ for name in ("omega", "alpha", "linear", "_tensor")
-)
 
 
 def _turns_about(axis: int, v_J: Motion, a_J: Motion) -> bool:

@@ -27,7 +27,7 @@ from dalembert.spatial.rotations import (
     quaternion_product,
 )
 from dalembert.spatial.transform import Placement, Transform
-from dalembert.spatial.vectors import Mat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3, block_matrix
 
 # The coefficients of exponential maps as functions of the angle, their inverses and Jacobians.
 #
@@ -49,8 +49,7 @@ def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
 
 
 def _alternating(n: int, *, terms: int = 7, scale: float = 1.0) -> tuple[float, ...]:
-    """Return 1/n!, -scale/(n+2)!, scale^2/(n+4)!, ...:
-    the functions below differ by the first factorial only."""
+    """Return 1/n!, -scale/(n+2)!, scale^2/(n+4)!, ..."""
     factorials = list(accumulate(range(1, n + 2 * terms), lambda product, k: product * k, initial=1))
     return tuple((-scale) ** k / factorials[n + 2 * k] for k in range(terms))
 
@@ -195,16 +194,14 @@ def so3_right_jacobian_inverse(phi: Vec3) -> Mat3:
 
 
 def quaternion_exp(phi: Vec3) -> list[Scalar]:
-    """Return the unit quaternion [w, x, y, z] of the rotation vector phi [rad]:
-    (cos(t/2), phi sin(t/2)/t)."""
+    """Return the unit quaternion (cos(t/2), phi sin(t/2)/t) of the rotation vector phi [rad]."""
     k = _coefficients(phi)
     scale = 0.5 * k.half_sine
     return [k.half_cosine, phi.x * scale, phi.y * scale, phi.z * scale]
 
 
 def quaternion_log(q: Sequence[Scalar]) -> Vec3:
-    """Return the rotation vector phi [rad], |phi| <= pi, of a unit quaternion;
-    it is the same for q and -q."""
+    """Return the rotation vector phi [rad], |phi| <= pi, of a unit quaternion q, the same for -q."""
     turned = q[0] < 0.0
     w = absolute(q[0])
     v = Vec3(q[1], q[2], q[3])
@@ -225,8 +222,7 @@ def quaternion_integrate(q: Sequence[Scalar], phi: Vec3) -> list[Scalar]:
 
 
 def quaternion_difference(q0: Sequence[Scalar], q1: Sequence[Scalar]) -> Vec3:
-    """Return the turn phi [rad], in the coordinates of q0's frame,
-    that leads from q0 to q1 the short way round."""
+    """Return the shorter turn phi [rad] from q0 to q1, in the coordinates of q0's frame."""
     return quaternion_log(quaternion_product(quaternion_conjugate(q0), q1))
 
 
@@ -244,19 +240,18 @@ def se3_log(X: Placement) -> Motion:
 def se3_left_jacobian(twist: Motion) -> list[list[Scalar]]:
     """Return J_l 6x6, angular first: exp(twist + d) = exp(J_l d) exp(twist) for small d; [[J, 0], [Q, J]]."""
     J, Q = so3_left_jacobian(twist.angular), _translation_block(twist)
-    return _lower_blocks(J, Q)
+    return block_matrix(J, Mat3.zero(), Q, J)
 
 
 def se3_right_jacobian(twist: Motion) -> list[list[Scalar]]:
-    """Return J_r 6x6, angular first: exp(twist + d) = exp(twist) exp(J_r d) for small d;
-    J_r(twist) = J_l(-twist)."""
+    """Return J_r 6x6, angular first: exp(twist + d) = exp(twist) exp(J_r d) for small d."""
     return se3_left_jacobian(-twist)
 
 
 def se3_left_jacobian_inverse(twist: Motion) -> list[list[Scalar]]:
     """Return the inverse of `se3_left_jacobian`: [[K, 0], [-K Q K, K]] with K = J^-1 of SO(3)."""
     K, Q = so3_left_jacobian_inverse(twist.angular), _translation_block(twist)
-    return _lower_blocks(K, -(K @ Q @ K))
+    return block_matrix(K, Mat3.zero(), -(K @ Q @ K), K)
 
 
 def se3_right_jacobian_inverse(twist: Motion) -> list[list[Scalar]]:
@@ -265,8 +260,7 @@ def se3_right_jacobian_inverse(twist: Motion) -> list[list[Scalar]]:
 
 
 def se2_exp(omega: Scalar, vx: Scalar, vy: Scalar) -> tuple[Scalar, Scalar, Scalar]:
-    """Return (x, y, angle) after one unit of time with the constant body velocity
-    (omega, vx, vy) in the plane."""
+    """Return (x, y, angle) after unit time at the constant body velocity in the plane."""
     k = ExponentialCoefficients(omega * omega)
     along, across = k.A, k.B * omega
     return along * vx - across * vy, across * vx + along * vy, omega
@@ -315,8 +309,3 @@ def _translation_block(twist: Motion) -> Mat3:
     outer = P @ PV + VP @ P - PVP * 3.0
     Q: Mat3 = V * 0.5 + (PV + VP + PVP) * k.C + outer * k.E + (PVP @ P + P @ PVP) * (0.5 * (k.E - 3.0 * k.F))
     return Q
-
-
-def _lower_blocks(diagonal: Mat3, below: Mat3) -> list[list[Scalar]]:
-    top = [[*row, 0.0, 0.0, 0.0] for row in diagonal.to_list()]
-    return top + [[*a, *b] for a, b in zip(below.to_list(), diagonal.to_list(), strict=True)]

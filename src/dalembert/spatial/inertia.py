@@ -15,7 +15,7 @@ from dalembert.scalar import Scalar, absolute, select
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.symmetric import SymMat3, cross_cross
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch
-from dalembert.spatial.vectors import Mat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3, block_matrix
 
 if TYPE_CHECKING:
     from dalembert.spatial.acceleration import BodyAcceleration
@@ -51,19 +51,13 @@ class RigidInertia(Value):
             h = c * mass
         except (TypeError, OverflowError) as error:
             raise SpatialTypeError(f"mass must be a scalar, got {type(mass).__name__}") from error
-        _rigid_mass(self, mass)
-        _rigid_h(self, h)
-        _rigid_inertia(self, SymMat3.of(inertia_at_com) - cross_cross(c, h))
-        _rigid_euler(self, None)
+        self._fill(mass, h, SymMat3.of(inertia_at_com) - cross_cross(c, h))
 
     @staticmethod
     def from_compact(mass: Scalar, h: Vec3, inertia: SymMat3) -> RigidInertia:
         """Return the inertia of mass, h = mass * com and the inertia about the *origin*; rbi of Table A.3."""
         new = object.__new__(RigidInertia)
-        _rigid_mass(new, mass)
-        _rigid_h(new, h)
-        _rigid_inertia(new, inertia)
-        _rigid_euler(new, None)
+        new._fill(mass, h, inertia)
         return new
 
     @staticmethod
@@ -94,13 +88,12 @@ class RigidInertia(Value):
     @property
     def euler_tensor(self) -> SymMat3:
         """Euler's tensor J = integral of r r^T dm = tr(I)/2 - I [kg m^2], computed once."""
-        J = self._euler
-        if J is None:
-            I = self.inertia
-            half = I.trace() * 0.5
-            J = SymMat3(half - I.xx, half - I.yy, half - I.zz, -I.xy, -I.xz, -I.yz)
-            _rigid_euler(self, J)
-        return J
+        if self._euler is not None:
+            return self._euler
+        I = self.inertia
+        half = I.trace() * 0.5
+        J = SymMat3(half - I.xx, half - I.yy, half - I.zz, -I.xy, -I.xz, -I.yz)
+        return self._keep("_euler", J)
 
     def rebuilt(self, leaves: Iterator[Scalar]) -> RigidInertia:
         return RigidInertia.from_compact(next(leaves), self.h.rebuilt(leaves), self.inertia.rebuilt(leaves))
@@ -117,8 +110,7 @@ class RigidInertia(Value):
         c, phi = self.com.skew(), self.inertia_at_com.inverse()
         lower = c @ phi
         corner = lower @ c.transpose() + SymMat3.identity() * (1.0 / self.mass)
-        top = [[*a, *b] for a, b in zip(phi.to_list(), lower.transpose().to_list(), strict=True)]
-        return top + [[*a, *b] for a, b in zip(lower.to_list(), corner.to_list(), strict=True)]
+        return block_matrix(phi, lower.transpose(), lower, corner)
 
     def __add__(self, other: Any) -> Any:
         """Return the inertia of two bodies joined rigidly, in one frame; 10 a."""
@@ -174,11 +166,6 @@ class RigidInertia(Value):
         return Force(h.cross(a) + k, f)  # (2)
 
 
-_rigid_mass, _rigid_h, _rigid_inertia, _rigid_euler = (
-    RigidInertia.__dict__[name].__set__ for name in ("mass", "h", "inertia", "_euler")
-)
-
-
 @final
 class ArticulatedInertia(Value):
     """The inertia [[I, H], [H^T, M]] that a body shows with all that hangs on it; 21 numbers (Table A.3)."""
@@ -216,9 +203,7 @@ class ArticulatedInertia(Value):
 
     def matrix(self) -> list[list[Scalar]]:
         """Return the 6x6 matrix, as nested lists."""
-        top = [[*a, *b] for a, b in zip(self.I.to_list(), self.H.to_list(), strict=True)]
-        bottom = zip(self.H.transpose().to_list(), self.M.to_list(), strict=True)
-        return top + [[*a, *b] for a, b in bottom]
+        return block_matrix(self.I, self.H, self.H.transpose(), self.M)
 
     def __add__(self, other: Any) -> ArticulatedInertia:
         """Return I^A + I^A (21 a) or I^A + I (15 a)."""

@@ -16,7 +16,7 @@ from dalembert.scalar import Scalar
 from dalembert.spatial.inertia import RigidInertia
 from dalembert.spatial.motion_force import Motion
 from dalembert.spatial.rotations import rx, ry, rz
-from dalembert.spatial.vectors import Mat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3, block_matrix
 
 Matrix = list[list[Scalar]]
 
@@ -24,7 +24,7 @@ Matrix = list[list[Scalar]]
 def rot(E: Any) -> Matrix:
     """Return [[E, 0], [0, E]]: the transform by the rotation E; the same for forces (Eqs. 2.19, 2.20)."""
     E = Mat3.of(E)
-    return _blocks(E, Mat3.zero(), Mat3.zero(), E)
+    return block_matrix(E, Mat3.zero(), Mat3.zero(), E)
 
 
 def rotx(angle: Scalar) -> Matrix:
@@ -44,21 +44,21 @@ def rotz(angle: Scalar) -> Matrix:
 
 def xlt(r: Any) -> Matrix:
     """Return [[1, 0], [-r x, 1]]: the transform of motions to a frame shifted by r [m] (Eq. 2.21)."""
-    return _blocks(Mat3.identity(), Mat3.zero(), -Vec3.of(r).skew(), Mat3.identity())
+    return block_matrix(Mat3.identity(), Mat3.zero(), -Vec3.of(r).skew(), Mat3.identity())
 
 
 def crm(v: Any) -> Matrix:
     """Return v x, with crm(v) m = v x m, of a motion or six numbers, angular first (Eq. 2.31)."""
     m = Motion.of(v)
     w = m.angular.skew()
-    return _blocks(w, Mat3.zero(), m.linear.skew(), w)
+    return block_matrix(w, Mat3.zero(), m.linear.skew(), w)
 
 
 def crf(v: Any) -> Matrix:
     """Return v x*, with crf(v) f = v x* f; equal to -crm(v)^T (Eq. 2.32)."""
     m = Motion.of(v)
     w = m.angular.skew()
-    return _blocks(w, m.linear.skew(), Mat3.zero(), w)
+    return block_matrix(w, m.linear.skew(), Mat3.zero(), w)
 
 
 def mcI(mass: Scalar, com: Any, inertia_at_com: Any) -> Matrix:
@@ -80,12 +80,6 @@ def XtoV(X: Any) -> list[Scalar]:
         0.5 * (X[5][0] - X[3][2]),
         0.5 * (X[3][1] - X[4][0]),
     ]
-
-
-def _blocks(a: Mat3, b: Mat3, c: Mat3, d: Mat3) -> Matrix:
-    """Return [[a, b], [c, d]]."""
-    rows = zip((a, c), (b, d), strict=True)
-    return [[*p, *q] for left, right in rows for p, q in zip(left.to_list(), right.to_list(), strict=True)]
 
 
 # Inertias that a body can have: mass and moments about the centre of mass of a non-negative density.

@@ -42,8 +42,7 @@ def rz(angle: Scalar) -> Mat3:
 
 
 def axial_rotation(axis: int, c: Scalar, s: Scalar) -> Mat3:
-    """Return R (child to parent) of a child turned about coordinate axis 0, 1 or 2,
-    c and s of the angle given."""
+    """Return R (child to parent) of a turn about coordinate axis 0, 1 or 2 by its cosine and sine."""
     if axis == 0:
         return Mat3(1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
     if axis == 1:
@@ -71,8 +70,7 @@ def principal_direction(axis: Vec3) -> tuple[int, float] | None:
 
 
 def rotation_about(axis: Vec3, angle: Scalar) -> Mat3:
-    """Return R (child to parent) of a child turned by angle [rad] about a unit axis:
-    c 1 + s n x + (1 - c) n n^T."""
+    """Return R (child to parent) of a turn [rad] about a unit axis: c 1 + s n x + (1 - c) n n^T."""
     c, s = cos(angle), sin(angle)
     principal = principal_direction(axis)
     if principal is not None:
@@ -89,8 +87,7 @@ def rotation_about(axis: Vec3, angle: Scalar) -> Mat3:
 
 
 def axis_angle_of_rotation(R: Mat3) -> tuple[Vec3, Scalar]:
-    """Return the unit axis and the angle in [0, pi] of R (child to parent);
-    the x axis if the angle is zero."""
+    """Return unit axis and angle in [0, pi] of R (child to parent); x if the angle is zero."""
     w, x, y, z = quaternion_of_rotation(R)
     sine = sqrt(x * x + y * y + z * z)
     still = sine <= 0.0
@@ -162,14 +159,12 @@ def quaternion_normalized(q: Sequence[Scalar]) -> list[Scalar]:
 
 
 def quaternion_rate(q: Sequence[Scalar], omega: Vec3) -> list[Scalar]:
-    """Return q' = q (0, omega) / 2, omega [rad/s] of the child in *child* coordinates;
-    15 m + 8 a (Eq. 4.13)."""
+    """Return q' = q (0, omega) / 2, omega [rad/s] in *child* coordinates; 15 m + 8 a (Eq. 4.13)."""
     return quaternion_product(q, [0.0, *(omega * 0.5)])
 
 
 def rotation_of_euler_angles(order: str, angles: Sequence[Scalar]) -> Mat3:
-    """Return R (child to parent) of three turns [rad] about the frame's own axes in the given order:
-    R_i R_j R_k."""
+    """Return R = R_i R_j R_k (child to parent) of three turns [rad] about the frame's own axes."""
     first, second, third = (rotation_about_axis(axis, angle) for axis, angle in zip(_axes(order), angles))
     return rotation_product(first, rotation_product(second, third))
 
@@ -188,15 +183,13 @@ def euler_axes(order: str, angles: Sequence[Scalar]) -> tuple[Vec3, Vec3, Vec3]:
 
 
 def euler_singularity(order: str, angles: Sequence[Scalar]) -> Scalar:
-    """Return |det| of the axes: |cos| of the middle angle,
-    or its |sin| where first and third axis are the same."""
+    """Return |det| of the axes: |cos| of the middle angle, or |sin| for orders like zxz."""
     i, _, k = _axes(order)
     return absolute(sin(angles[1]) if i == k else cos(angles[1]))
 
 
 def euler_angles_of_rotation(order: str, R: Mat3) -> list[Scalar]:
-    """Return the angles [rad] of R (child to parent), the middle one in [-pi/2, pi/2] or,
-    for orders like zxz, [0, pi].
+    """Return the angles [rad] of R; the middle one in [-pi/2, pi/2], for orders like zxz in [0, pi].
 
     In gimbal lock the third angle is zero by choice.
     """

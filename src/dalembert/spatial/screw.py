@@ -17,7 +17,7 @@ from dalembert.spatial.inertia import ArticulatedInertia, RigidInertia
 from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.rotations import axial_rotation
 from dalembert.spatial.symmetric import AxialTurn, SymMat3, rotate_general_about_z, rotate_symmetric_about_z
-from dalembert.spatial.transform import Placement, Transform
+from dalembert.spatial.transform import COMPOSED, Placement, Transform
 from dalembert.spatial.value import SpatialTypeError, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
@@ -153,11 +153,7 @@ class AxialScrew(Placement):
     def __init__(self, axis: int, c: Scalar, s: Scalar, d: Scalar) -> None:
         if axis not in (0, 1, 2):
             raise ArgumentError(f"axis of an AxialScrew must be 0, 1 or 2, got {axis!r}")
-        _screw_axis(self, axis)
-        _screw_c(self, c)
-        _screw_s(self, s)
-        _screw_d(self, d)
-        _screw_turn(self, None)
+        self._fill(axis, c, s, d)
 
     @property
     def R(self) -> Mat3:
@@ -170,12 +166,10 @@ class AxialScrew(Placement):
     @property
     def turn(self) -> AxialTurn:
         """(c, s, s^2, cs, 2cs, 1 - 2s^2), computed once at 2 m + 3 a."""
-        turn = self._turn
-        if turn is None:
-            ss, cs = self.s * self.s, self.c * self.s
-            turn = (self.c, self.s, ss, cs, cs + cs, 1.0 - (ss + ss))
-            _screw_turn(self, turn)
-        return turn
+        if self._turn is not None:
+            return self._turn
+        ss, cs = self.s * self.s, self.c * self.s
+        return self._keep("_turn", (self.c, self.s, ss, cs, cs + cs, 1.0 - (ss + ss)))
 
     def __eq__(self, other: object) -> bool:
         return type(other) is AxialScrew and self.axis == other.axis and super().__eq__(other)
@@ -199,7 +193,7 @@ class AxialScrew(Placement):
         if type(other) is Transform:
             x, y, z = (self.rotate_to_parent(other.R.column(j)) for j in range(3))
             return Transform(Mat3.from_columns(x, y, z), self.transform_point(other.p))
-        raise mismatch("@", self, other, "placements are composed with placements; use apply for the rest")
+        raise mismatch("@", self, other, COMPOSED)
 
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """Return E v; 4 m + 2 a."""
@@ -236,19 +230,12 @@ class AxialScrew(Placement):
         return transform_rigid(self.axis, inverse_turn(self.turn), -self.d, inertia)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """Return X* I^A X^-1; 38 m + 40 a, and the turn once;
-        less where rows are structural zeros (Table A.5)."""
+        """Return X* I^A X^-1; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once."""
         return transform_articulated(self.axis, self.turn, self.d, inertia)
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """Return X^T I^A X; 38 m + 40 a, and the turn once;
-        less where rows are structural zeros (Table A.5)."""
+        """Return X^T I^A X; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once."""
         return transform_articulated(self.axis, inverse_turn(self.turn), -self.d, inertia)
-
-
-_screw_axis, _screw_c, _screw_s, _screw_d, _screw_turn = (
-    AxialScrew.__dict__[name].__set__ for name in ("axis", "c", "s", "d", "_turn")
-)
 
 
 @final
@@ -265,7 +252,7 @@ class ScrewChain(Placement):
                 raise SpatialTypeError(f"a ScrewChain is made of placements, got {type(factor).__name__}")
         if not factors:
             raise ArgumentError("a ScrewChain needs at least one factor; use Transform.identity() for none")
-        _chain_factors(self, tuple(factors))
+        self._fill(tuple(factors))
 
     @property
     def R(self) -> Mat3:
@@ -276,8 +263,7 @@ class ScrewChain(Placement):
         return self.as_transform().p
 
     def as_transform(self) -> Transform:
-        """Return the product of the factors; from the child's end,
-        so that each screw acts on three columns only."""
+        """Return the product of the factors, from the child's end: a screw acts on three columns."""
         product = self.factors[-1].as_transform()
         for factor in reversed(self.factors[:-1]):
             product = (factor @ product).as_transform()  # type: ignore[operator]
@@ -310,7 +296,7 @@ class ScrewChain(Placement):
             return ScrewChain((*self.factors, *other.factors))
         if type(other) is Transform:
             return ScrewChain((*self.factors, other)).as_transform()
-        raise mismatch("@", self, other, "placements are composed with placements; use apply for the rest")
+        raise mismatch("@", self, other, COMPOSED)
 
 
 def _one_by_one(method: str) -> Callable[[ScrewChain, Any], Any]:
@@ -333,8 +319,6 @@ for _method in (
 ):
     setattr(ScrewChain, _method, _one_by_one(_method))
 
-_chain_factors = ScrewChain.__dict__["factors"].__set__
-
 
 # Screws as lines: pitch, axis and magnitude of spatial vectors (Featherstone 2008 §2.5).
 #
@@ -356,16 +340,14 @@ def pitch(vector: Motion | Force) -> Scalar:
 
 
 def point_on_axis(vector: Motion | Force) -> Vec3:
-    """Return the point of the screw axis nearest the origin, s x s_O / s . s [m];
-    the axis is parallel to s."""
+    """Return the point of the screw axis nearest the origin, s x s_O / s . s [m]."""
     s, s_O = _parts(vector)
     nearest: Vec3 = s.cross(s_O) / s.dot(s)
     return nearest
 
 
 def decompose(vector: Vector) -> tuple[Vector, Vector]:
-    """Return the line vector and the parallel free vector that sum to the vector (Eq. 2.10);
-    not for free vectors."""
+    """Return the line vector and the parallel free vector of a line vector or screw (Eq. 2.10)."""
     s, s_O = _parts(vector)
     along = s * pitch(vector)
     if type(vector) is Motion:
@@ -385,8 +367,7 @@ def classify(vector: Motion | Force, *, tolerance: float = 1e-12) -> Kind:
 
 
 def magnitude(vector: Motion | Force) -> float:
-    """Return the magnitude of a rotation [rad/s], translation [m/s],
-    linear force [N] or couple [N m], of numbers.
+    """Return the magnitude of a rotation [rad/s], translation [m/s], force [N] or couple [N m].
 
     Only line and free vectors have one, and only those of one kind can be compared.
     """

@@ -50,10 +50,6 @@ class SymMat3(Matrix3):
         """Return the unit matrix, of literals."""
         return SymMat3(1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
 
-    def to_list(self) -> list[list[Scalar]]:
-        """Return three rows of three scalars."""
-        return [[self.xx, self.xy, self.xz], [self.xy, self.yy, self.yz], [self.xz, self.yz, self.zz]]
-
     def to_mat3(self) -> Mat3:
         """Return all nine elements."""
         return Mat3(self.xx, self.xy, self.xz, self.xy, self.yy, self.yz, self.xz, self.yz, self.zz)

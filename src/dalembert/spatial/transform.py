@@ -25,8 +25,9 @@ from dalembert.spatial.symmetric import (
     times_symmetric,
 )
 from dalembert.spatial.value import SpatialTypeError, Value, mismatch
-from dalembert.spatial.vectors import Mat3, Vec3
+from dalembert.spatial.vectors import Mat3, Vec3, block_matrix
 
+COMPOSED = "placements are composed with placements; use apply for the rest"
 TRANSFORMED = "a placement transforms a Motion, Force, RigidInertia or ArticulatedInertia"
 
 Quantity = TypeVar("Quantity", Motion, Force, RigidInertia, ArticulatedInertia)
@@ -37,7 +38,10 @@ _TO_PARENT: Final[dict[type, str]] = {kind: f"{name}_to_parent" for kind, name i
 
 
 class Placement(Value):
-    """Abstract base: the pose of a child frame in its parent. The kinds differ in cost, not in meaning."""
+    """Abstract base: the pose of a child frame in its parent. The kinds differ in cost, not in meaning.
+
+    The formulas are those of a general placement, at the costs of Featherstone 2008 Table A.4.
+    """
 
     __slots__ = ()
 
@@ -98,16 +102,12 @@ class Placement(Value):
     def motion_matrix(self) -> list[list[Scalar]]:
         """Return the 6x6 matrix X = [[E, 0], [-E p x, E]], parent to child; Eq. 2.24."""
         E = self.E
-        lower = -(E @ self.p.skew())
-        top = [[*row, 0.0, 0.0, 0.0] for row in E.to_list()]
-        return top + [[*a, *b] for a, b in zip(lower.to_list(), E.to_list(), strict=True)]
+        return block_matrix(E, Mat3.zero(), -(E @ self.p.skew()), E)
 
     def force_matrix(self) -> list[list[Scalar]]:
         """Return the 6x6 matrix X* = [[E, -E p x], [0, E]], parent to child; Eq. 2.25."""
         E = self.E
-        corner = -(E @ self.p.skew())
-        top = [[*a, *b] for a, b in zip(E.to_list(), corner.to_list(), strict=True)]
-        return top + [[0.0, 0.0, 0.0, *row] for row in E.to_list()]
+        return block_matrix(E, -(E @ self.p.skew()), Mat3.zero(), E)
 
     def homogeneous(self) -> list[list[Scalar]]:
         """Return the 4x4 matrix [[R, p], [0, 1]]: child points to parent coordinates."""
@@ -117,80 +117,6 @@ class Placement(Value):
     def inverse_homogeneous(self) -> list[list[Scalar]]:
         """Return the 4x4 matrix [[E, -E p], [0, 1]]: parent points to child coordinates; T of Eq. 2.28."""
         return self.as_transform().inverse().homogeneous()
-
-    def motion_to_child(self, m: Motion) -> Motion:
-        """Return X m; what `apply` does with a motion."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def motion_to_parent(self, m: Motion) -> Motion:
-        """Return X^-1 m."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def force_to_child(self, f: Force) -> Force:
-        """Return X* f."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def force_to_parent(self, f: Force) -> Force:
-        """Return X^T f."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
-        """Return X* I X^-1."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
-        """Return X^T I X."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """Return X* I^A X^-1."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-    def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """Return X^T I^A X."""
-        raise SpatialTypeError(f"{type(self).__name__} is abstract")
-
-
-@final
-class Transform(Placement):
-    """A general placement: rotation R (child to parent) and child origin p [m]; costs of Table A.4.
-
-    >>> X = da.Transform.from_rotation_translation(np.eye(3), [0.0, 0.0, 1.0])
-    >>> X.transform_point(da.spatial.Vec3(1.0, 2.0, 3.0))
-    Vec3(x=1.0, y=2.0, z=4.0)
-    >>> X.apply(da.Motion.of([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])).to_list()  # seen from the child frame
-    [1.0, 0.0, 0.0, 0.0, -1.0, 0.0]
-    """
-
-    __slots__ = ("R", "p")
-
-    R: Mat3
-    p: Vec3
-
-    @staticmethod
-    def from_rotation_translation(R: Any, p: Any) -> Transform:
-        """Return the placement of a rotation (child to parent) and the child's origin in the parent [m]."""
-        return Transform(Mat3.of(R), Vec3.of(p))
-
-    @staticmethod
-    def identity() -> Transform:
-        """Return the placement of a child that coincides with the parent; literals."""
-        return Transform(Mat3.identity(), Vec3.zero())
-
-    def as_transform(self) -> Transform:
-        return self
-
-    def inverse(self) -> Transform:
-        """Return the placement of the parent in the child: plx(E^T, -E r); 9 m + 6 a."""
-        return Transform(self.R.transpose(), -self.R.transposed_times(self.p))
-
-    def __matmul__(self, other: Any) -> Transform:
-        """Compose placements, parent <- self <- other; the book's X_other X_self; 33 m + 24 a."""
-        if not isinstance(other, Placement):
-            raise mismatch(
-                "@", self, other, "placements are composed with placements; use apply for the rest"
-            )
-        return Transform(rotation_product(self.R, other.R), self.R @ other.p + self.p)
 
     def motion_to_child(self, m: Motion) -> Motion:
         """Return mv(E w, E (v - r x w)); 24 m + 18 a."""
@@ -237,9 +163,48 @@ class Transform(Placement):
         )
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """Return abi(M', Y, E^T I E + r x H'^T - Y r x), M', H' = E^T (M, H) E,
-        Y = H' + r x M'; 137 m + 137 a."""
+        """Return abi(M', Y, E^T I E + r x H'^T - Y r x), M', H' = E^T (M, H) E, Y = H' + r x M'; as above."""
         r, R = self.p, self.R
         M, H = rotate_symmetric(R, inertia.M), rotate_general(R, inertia.H, trace=False)
         Y = H + times_symmetric(r, M)
         return ArticulatedInertia(rotate_symmetric(R, inertia.I) - shift_terms(r, H, Y), Y, M)
+
+
+@final
+class Transform(Placement):
+    """A general placement: rotation R (child to parent) and child origin p [m].
+
+    >>> X = da.Transform.from_rotation_translation(np.eye(3), [0.0, 0.0, 1.0])
+    >>> X.transform_point(da.spatial.Vec3(1.0, 2.0, 3.0))
+    Vec3(x=1.0, y=2.0, z=4.0)
+    >>> X.apply(da.Motion.of([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])).to_list()  # seen from the child frame
+    [1.0, 0.0, 0.0, 0.0, -1.0, 0.0]
+    """
+
+    __slots__ = ("R", "p")
+
+    R: Mat3
+    p: Vec3
+
+    @staticmethod
+    def from_rotation_translation(R: Any, p: Any) -> Transform:
+        """Return the placement of a rotation (child to parent) and the child's origin in the parent [m]."""
+        return Transform(Mat3.of(R), Vec3.of(p))
+
+    @staticmethod
+    def identity() -> Transform:
+        """Return the placement of a child that coincides with the parent; literals."""
+        return Transform(Mat3.identity(), Vec3.zero())
+
+    def as_transform(self) -> Transform:
+        return self
+
+    def inverse(self) -> Transform:
+        """Return the placement of the parent in the child: plx(E^T, -E r); 9 m + 6 a."""
+        return Transform(self.R.transpose(), -self.R.transposed_times(self.p))
+
+    def __matmul__(self, other: Any) -> Transform:
+        """Compose placements, parent <- self <- other; the book's X_other X_self; 33 m + 24 a."""
+        if not isinstance(other, Placement):
+            raise mismatch("@", self, other, COMPOSED)
+        return Transform(rotation_product(self.R, other.R), self.R @ other.p + self.p)

@@ -51,9 +51,10 @@ class Value:
     """Abstract base of the spatial values, which are records of scalars and of other values.
 
     A subclass lists its fields in `__slots__` and annotates them in the order of the constructor; `__init__`,
-    `leaves` and `rebuilt` are then written for it, as `dataclasses` would, unless it has its own. They go
-    through the slots' own setters, which is twice as fast as `object.__setattr__`: values are made by the ten
-    thousand while an algorithm is traced.
+    `leaves` and `rebuilt` are then written for it, as `dataclasses` would, unless it has its own, which calls
+    `_fill` to set the fields. A slot whose name begins with an underscore is a cache and starts as None. The
+    methods go through the slots' own setters, which is twice as fast as `object.__setattr__`: values are made
+    by the ten thousand while an algorithm is traced.
     """
 
     __slots__ = ()
@@ -71,6 +72,15 @@ class Value:
         _CLASSES[cls.__name__] = cls
         if cls._field_kinds:
             _write_methods(cls, _RECORD)
+
+    if TYPE_CHECKING:
+
+        def _fill(self, *fields: Any) -> None: ...
+
+    def _keep(self, cache: str, found: T) -> T:
+        """Return a quantity that is computed once, after storing it in a cache."""
+        object.__setattr__(self, cache, found)
+        return found
 
     def leaves(self) -> list[Scalar]:
         """Return the scalars that the value consists of, in a fixed order."""
@@ -142,8 +152,10 @@ class LinearValue(Value):
 
 
 _RECORD = """
-def __init__(self, {names}):
+def _fill(self, {names}):
     {sets}
+
+__init__ = _fill
 
 def leaves(self):
     return [{leaves}]
@@ -185,10 +197,13 @@ __rmul__ = __mul__
 def _write_methods(cls: type[Value], source: str) -> None:
     """Add methods to a class from their source, its fields filled in; methods that it has stay."""
     fields = cls._field_kinds
+    caches = [name for name in cls.__dict__.get("__slots__", ()) if name[0] == "_"]
     text = source.format(
         cls=cls.__name__,
         names=", ".join(fields),
-        sets="; ".join(f"set_{name}(self, {name})" for name in fields),
+        sets="; ".join(
+            f"set_{name}(self, {None if name in caches else name})" for name in (*fields, *caches)
+        ),
         leaves=", ".join(_scalar_paths(cls, "self")),
         rebuilt=_construction(cls, "next(leaves)"),
         zero=_construction(cls, "0.0"),
@@ -197,7 +212,7 @@ def _write_methods(cls: type[Value], source: str) -> None:
         negatives=", ".join(f"-self.{name}" for name in fields),
         products=", ".join(f"self.{name} * factor" for name in fields),
     )
-    setters = {f"set_{name}": cls.__dict__[name].__set__ for name in fields}
+    setters = {f"set_{name}": cls.__dict__[name].__set__ for name in (*fields, *caches)}
     names: dict[str, Any] = {**_CLASSES, **setters, "mismatch": mismatch, "Value": Value}
     methods: dict[str, Any] = {}
     exec(text, names | {"__name__": cls.__module__}, methods)

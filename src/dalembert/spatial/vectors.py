@@ -99,6 +99,11 @@ class Matrix3(LinearValue):
         """Return all nine elements."""
         raise SpatialTypeError(f"{type(self).__name__} is abstract")
 
+    def to_list(self) -> list[list[Scalar]]:
+        """Return three rows of three scalars."""
+        m = self.to_mat3()
+        return [[m.xx, m.xy, m.xz], [m.yx, m.yy, m.yz], [m.zx, m.zy, m.zz]]
+
     def _alike(self, operation: str, other: Any) -> tuple[Mat3, Mat3]:
         """Return both matrices with all nine elements."""
         if not isinstance(other, Matrix3):
@@ -124,8 +129,7 @@ class Mat3(Matrix3):
 
     @staticmethod
     def of(rows: Any) -> Mat3:
-        """Return the matrix of a `Mat3`, a `SymMat3`, three rows of three scalars,
-        or an array (3, 3, ...)."""
+        """Return the matrix of a matrix, three rows of three scalars, or an array (3, 3, ...)."""
         return rows.to_mat3() if isinstance(rows, Matrix3) else Mat3(*_nine(rows))
 
     @staticmethod
@@ -137,10 +141,6 @@ class Mat3(Matrix3):
     def from_columns(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
         """Return the matrix [a b c]."""
         return Mat3(a.x, b.x, c.x, a.y, b.y, c.y, a.z, b.z, c.z)
-
-    def to_list(self) -> list[list[Scalar]]:
-        """Return three rows of three scalars."""
-        return [[self.xx, self.xy, self.xz], [self.yx, self.yy, self.yz], [self.zx, self.zy, self.zz]]
 
     def to_mat3(self) -> Mat3:
         """Return the matrix itself."""
@@ -201,3 +201,9 @@ def _nine(rows: Any) -> list[Scalar]:
     if len(items) != 3:
         raise ShapeError(f"a 3x3 matrix must have 3 rows, got {len(items)}")
     return [item for row in items for item in scalars_of(row, 3, "a row of a 3x3 matrix")]
+
+
+def block_matrix(a: Matrix3, b: Matrix3, c: Matrix3, d: Matrix3) -> list[list[Scalar]]:
+    """Return the 6x6 matrix [[a, b], [c, d]] as nested lists."""
+    rows = ((a, b), (c, d))
+    return [[*p, *q] for left, right in rows for p, q in zip(left.to_list(), right.to_list(), strict=True)]

@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dalembert.errors import ModelError, require_choice
-from dalembert.model.joints.ball_joints import Spherical, SphericalEuler, SphericalExponential, Universal
 from dalembert.model.joints.combined import Composite, Reversed, TimeDependent
-from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
-from dalembert.model.joints.lower_pairs import (
+from dalembert.model.joints.elementary import (
     Cylindrical,
     Fixed,
     Free,
@@ -19,8 +17,13 @@ from dalembert.model.joints.lower_pairs import (
     Planar,
     Prismatic,
     Revolute,
+    Spherical,
+    SphericalEuler,
+    SphericalExponential,
     Translation,
+    Universal,
 )
+from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
 from dalembert.model.joints.rolling import Ellipsoid, RackPinion, SphereInCylinder
 from dalembert.model.joints.subspaces import active_subspace_along
 from dalembert.model.joints.user_defined import UserDefined

@@ -47,6 +47,7 @@ def _of_inner_joint(name: str) -> Any:
 for _name in (
     *("nq", "nv", "unit_quaternions", "time_dependent"),
     *("position_rate", "integrate", "difference", "neutral", "normalize", "random", "singularity_measure"),
+    *("constraint_subspace", "active_subspace"),
 ):
     setattr(DerivedJoint, _name, _of_inner_joint(_name))
 
@@ -165,14 +166,8 @@ class TimeDependent(DerivedJoint):
         total = own + X.apply(sigma)
         return self.joint.bias(q, v, time) + X.apply(sigma_rate) + total.cross(own)
 
-    def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
-        return self.joint.constraint_subspace(q, time)
-
     def constraint_subspace_at(self, X: Transform, time: Time = None) -> tuple[Force, ...]:
         return self.joint.constraint_subspace_at(self._seen_from_driver(X, time), time)
-
-    def active_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
-        return self.joint.active_subspace(q, time)
 
     def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         return self.joint.position_of(self._seen_from_driver(X, time), time)
@@ -225,19 +220,12 @@ class Composite(Joint):
 
     def __init__(self, joints: Sequence[Joint], placements: Sequence[Placement] | None = None) -> None:
         members = tuple(items_of(joints))
-        for member in members:
-            if not isinstance(member, Joint):
-                raise ModelError(
-                    f"Composite: joints is a list of Joints, got a {type(member).__name__} in it"
-                )
-        where = (Transform.identity(),) * len(members)
-        if placements is not None:
-            where = tuple(items_of(placements))
-        for place in where:
-            if not isinstance(place, Placement):
-                raise ModelError(
-                    f"Composite: placements is a list of Transforms, got a {type(place).__name__} in it"
-                )
+        where = tuple([Transform.identity()] * len(members) if placements is None else items_of(placements))
+        for name, items, kind in (("joints", members, Joint), ("placements", where, Placement)):
+            wrong = [type(item).__name__ for item in items if not isinstance(item, kind)]
+            if wrong:
+                listed = "Joints" if kind is Joint else "Transforms"
+                raise ModelError(f"Composite: {name} is a list of {listed}, got a {wrong[0]} in it")
         if not members:
             raise ModelError("Composite: no joints given; give at least one, or use Fixed")
         if len(where) != len(members):
@@ -252,10 +240,6 @@ class Composite(Joint):
             )
         object.__setattr__(self, "joints", members)
         object.__setattr__(self, "placements", tuple(placement.as_transform() for placement in where))
-
-    @property
-    def nq(self) -> int:
-        return sum(joint.nq for joint in self.joints)
 
     @property
     def nv(self) -> int:
@@ -279,13 +263,13 @@ class Composite(Joint):
 
     def transform(self, q: Scalars, time: Time = None) -> Placement:
         X = Transform.identity()
-        for placement, joint, own in zip(self.placements, self.joints, self._positions(q)):
+        for placement, joint, own in zip(self.placements, self.joints, self._split(q, "nq")):
             X = X @ placement @ joint.transform(own, time)
         return X
 
     def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
         columns: list[Motion] = []
-        for placement, joint, own in zip(self.placements, self.joints, self._positions(q)):
+        for placement, joint, own in zip(self.placements, self.joints, self._split(q, "nq")):
             X = placement @ joint.transform(own, time)
             columns = [X.apply(column) for column in columns] + list(joint.subspace(own, time))
         return tuple(columns)
@@ -297,19 +281,19 @@ class Composite(Joint):
         return self._motion(q, v, time)[1]
 
     def position_rate(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        return self._joined("position_rate", self._positions(q), self._velocities(v))
+        return self._joined("position_rate", self._split(q, "nq"), self._split(v, "nv"))
 
     def integrate(self, q: Scalars, dv: Scalars) -> list[Scalar]:
-        return self._joined("integrate", self._positions(q), self._velocities(dv))
+        return self._joined("integrate", self._split(q, "nq"), self._split(dv, "nv"))
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
-        return self._joined("difference", self._positions(q0), self._positions(q1))
+        return self._joined("difference", self._split(q0, "nq"), self._split(q1, "nq"))
 
     def neutral(self) -> list[float]:
         return self._joined("neutral")
 
     def normalize(self, q: Scalars) -> list[Scalar]:
-        return self._joined("normalize", self._positions(q))
+        return self._joined("normalize", self._split(q, "nq"))
 
     def random(
         self,
@@ -317,16 +301,14 @@ class Composite(Joint):
         lower: Sequence[float] | None = None,
         upper: Sequence[float] | None = None,
     ) -> list[float]:
-        low = [None] * len(self.joints) if lower is None else self._positions(lower)
-        high = [None] * len(self.joints) if upper is None else self._positions(upper)
+        low = [None] * len(self.joints) if lower is None else self._split(lower, "nq")
+        high = [None] * len(self.joints) if upper is None else self._split(upper, "nq")
         return self._joined("random", [rng] * len(self.joints), low, high)
 
     def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         moving = [k for k, joint in enumerate(self.joints) if joint.nq > 0]
         if len(moving) != 1:
-            # Not zero-argument super(): a dataclass with slots is not the class that this method was
-            # compiled in.
-            return Joint.position_of(self, X, time)
+            return Joint.position_of(self, X, time)  # not super(): slots make another class than this
         before, after = Transform.identity(), Transform.identity()
         for k, (placement, joint) in enumerate(zip(self.placements, self.joints)):
             if k < moving[0]:
@@ -343,7 +325,7 @@ class Composite(Joint):
     def _motion(self, q: Scalars, v: Scalars, time: Time) -> tuple[Motion, Motion]:
         """Return v_J and c_J by (1) and (2)."""
         u, c = Motion.zero(), Motion.zero()
-        parts = zip(self.placements, self.joints, self._positions(q), self._velocities(v))
+        parts = zip(self.placements, self.joints, self._split(q, "nq"), self._split(v, "nv"))
         for placement, joint, own, speed in parts:
             X = placement @ joint.transform(own, time)
             v_J = joint.velocity(own, speed, time)
@@ -355,16 +337,7 @@ class Composite(Joint):
         """Return the results of one method of every joint, each with its own arguments, in one list."""
         return [x for joint, *own in zip(self.joints, *arguments) for x in getattr(joint, method)(*own)]
 
-    def _positions(self, q: Scalars) -> list[Scalars]:
-        """Split q into the joints' own."""
-        return _cut(q, [joint.nq for joint in self.joints])
-
-    def _velocities(self, v: Scalars) -> list[Scalars]:
-        """Split v into the joints' own."""
-        return _cut(v, [joint.nv for joint in self.joints])
-
-
-def _cut(values: Scalars, sizes: Sequence[int]) -> list[Scalars]:
-    """Split the sequence into consecutive pieces of the given sizes."""
-    ends = list(accumulate(sizes))
-    return [values[end - size : end] for size, end in zip(sizes, ends)]
+    def _split(self, values: Scalars, size: str) -> list[Scalars]:
+        """Split q (size "nq") or v ("nv") into the joints' own."""
+        sizes = [getattr(joint, size) for joint in self.joints]
+        return [values[end - own : end] for own, end in zip(sizes, accumulate(sizes))]

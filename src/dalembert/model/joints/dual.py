@@ -8,13 +8,14 @@ derivative a part belongs to; of two levels the lower one counts as a constant o
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, final
+from types import SimpleNamespace
+from typing import Any, Final, TypeVar, cast, final
 
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
-from dalembert.scalar.kinds import Table
 from dalembert.spatial.value import leaves, rebuild
 
 Result = TypeVar("Result")
@@ -53,6 +54,32 @@ class Condition:
         return bool(self.value)
 
 
+def _operator(rule: Callable[[Scalar, Scalar, Scalar, Scalar], tuple[Scalar, Scalar]]) -> Any:
+    """Return the operator on (a + b e) and (c + d e) whose value and rate are rule(a, b, c, d)."""
+
+    def operate(self: Dual, other: Scalar) -> Dual:
+        (a, b), (c, d), level = _common_level(self, other)
+        return Dual(*rule(a, b, c, d), level)
+
+    return operate
+
+
+def _comparison(compare: Callable[[Scalar, Scalar], Any]) -> Any:
+    """Return the comparison of the values of two dual numbers."""
+
+    def operate(self: Dual, other: Scalar) -> Condition:
+        (a, _), (c, _), _ = _common_level(self, other)
+        return Condition(_plain(compare(a, c)))
+
+    return operate
+
+
+def _quotient(a: Scalar, b: Scalar, c: Scalar, d: Scalar) -> tuple[Scalar, Scalar]:
+    """Return value and rate of (a + b e) / (c + d e)."""
+    ratio = a / c
+    return ratio, (b - ratio * d) / c
+
+
 @final
 class Dual:
     """value + rate e of one level."""
@@ -67,43 +94,32 @@ class Dual:
         self.rate = rate
         self.level = level
 
-    def __add__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(self, other)
-        return Dual(a + c, b + d, level)
+    __add__ = __radd__ = _operator(lambda a, b, c, d: (a + c, b + d))
+    __sub__ = _operator(lambda a, b, c, d: (a - c, b - d))
+    __rsub__ = _operator(lambda a, b, c, d: (c - a, d - b))
+    __mul__ = __rmul__ = _operator(lambda a, b, c, d: (a * c, a * d + b * c))
+    __truediv__ = _operator(_quotient)
+    __rtruediv__ = _operator(lambda a, b, c, d: _quotient(c, d, a, b))
 
-    __radd__ = __add__
+    __eq__ = _comparison(operator.eq)
+    __lt__ = _comparison(operator.lt)
+    __le__ = _comparison(operator.le)
+    __gt__ = _comparison(operator.gt)
+    __ge__ = _comparison(operator.ge)
+    __hash__ = object.__hash__
 
-    def __sub__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(self, other)
-        return Dual(a - c, b - d, level)
-
-    def __rsub__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(self, other)
-        return Dual(c - a, d - b, level)
+    def __ne__(self, other: object) -> Any:
+        return scalar.logical_not(self == other)
 
     def __neg__(self) -> Dual:
         return Dual(-self.value, -self.rate, self.level)
-
-    def __mul__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(self, other)
-        return Dual(a * c, a * d + b * c, level)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(self, other)
-        return _quotient(a, b, c, d, level)
-
-    def __rtruediv__(self, other: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(self, other)
-        return _quotient(c, d, a, b, level)
 
     def __pow__(self, exponent: int) -> Dual:
         """Return an integer power, by repeated multiplication."""
         if not isinstance(exponent, int):
             return NotImplemented
         if exponent < 0:
-            return 1.0 / self**-exponent
+            return cast(Dual, 1.0 / self**-exponent)
         result = Dual(1.0, 0.0, self.level)
         for _ in range(exponent):
             result = result * self
@@ -117,103 +133,6 @@ class Dual:
             "this value carries its derivative and cannot become a float; use the functions of "
             "dalembert.scalar instead of those of math and NumPy"
         )
-
-    def __eq__(self, other: object) -> Any:
-        (a, _), (c, _), _ = _common_level(self, other)
-        return Condition(_plain(a == c))
-
-    def __ne__(self, other: object) -> Any:
-        return scalar.logical_not(self == other)
-
-    __hash__ = object.__hash__
-
-    def __lt__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _common_level(self, other)
-        return Condition(_plain(a < c))
-
-    def __le__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _common_level(self, other)
-        return Condition(_plain(a <= c))
-
-    def __gt__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _common_level(self, other)
-        return Condition(_plain(a > c))
-
-    def __ge__(self, other: Scalar) -> Condition:
-        (a, _), (c, _), _ = _common_level(self, other)
-        return Condition(_plain(a >= c))
-
-
-class DualFunctions:
-    """The elementary functions of dual numbers: the chain rule."""
-
-    def sin(self, x: Dual) -> Dual:
-        return Dual(scalar.sin(x.value), scalar.cos(x.value) * x.rate, x.level)
-
-    def cos(self, x: Dual) -> Dual:
-        return Dual(scalar.cos(x.value), -(scalar.sin(x.value) * x.rate), x.level)
-
-    def tan(self, x: Dual) -> Dual:
-        t = scalar.tan(x.value)
-        return Dual(t, (1.0 + t * t) * x.rate, x.level)
-
-    def asin(self, x: Dual) -> Dual:
-        return Dual(scalar.asin(x.value), x.rate / scalar.sqrt(1.0 - x.value * x.value), x.level)
-
-    def acos(self, x: Dual) -> Dual:
-        return Dual(scalar.acos(x.value), -(x.rate / scalar.sqrt(1.0 - x.value * x.value)), x.level)
-
-    def atan2(self, y: Scalar, x: Scalar) -> Dual:
-        (a, b), (c, d), level = _common_level(y, x)
-        return Dual(scalar.atan2(a, c), (c * b - a * d) / (a * a + c * c), level)
-
-    def sqrt(self, x: Dual) -> Dual:
-        root = scalar.sqrt(x.value)
-        return Dual(root, x.rate / (2.0 * root), x.level)
-
-    def exp(self, x: Dual) -> Dual:
-        e = scalar.exp(x.value)
-        return Dual(e, e * x.rate, x.level)
-
-    def log(self, x: Dual) -> Dual:
-        return Dual(scalar.log(x.value), x.rate / x.value, x.level)
-
-    def absolute(self, x: Dual) -> Dual:
-        negative = _plain(x.value < 0.0)
-        return Dual(scalar.absolute(x.value), _select(negative, -x.rate, x.rate), x.level)
-
-    def minimum(self, a: Scalar, b: Scalar) -> Scalar:
-        return scalar.select(a < b, a, b)
-
-    def maximum(self, a: Scalar, b: Scalar) -> Scalar:
-        return scalar.select(b < a, a, b)
-
-    def floor(self, x: Dual) -> Dual:
-        return Dual(scalar.floor(x.value), 0.0, x.level)
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        return _select(_plain(condition), a, b)
-
-    def logical_and(self, a: Scalar, b: Scalar) -> Condition:
-        return Condition(scalar.logical_and(_plain(a), _plain(b)))
-
-    def logical_or(self, a: Scalar, b: Scalar) -> Condition:
-        return Condition(scalar.logical_or(_plain(a), _plain(b)))
-
-    def logical_not(self, a: Scalar) -> Condition:
-        return Condition(scalar.logical_not(_plain(a)))
-
-    def literal(self, x: Scalar) -> None:
-        return None
-
-    def lookup(self, table: Table, index: Dual) -> Dual:
-        return Dual(scalar.lookup(table, index.value), 0.0, index.level)
-
-
-def _quotient(a: Scalar, b: Scalar, c: Scalar, d: Scalar, level: int) -> Dual:
-    """Return (a + b e) / (c + d e)."""
-    ratio = a / c
-    return Dual(ratio, (b - ratio * d) / c, level)
 
 
 def _common_level(x: Scalar, y: Scalar) -> tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar], int]:
@@ -230,9 +149,7 @@ def _parts(x: Scalar, level: int) -> tuple[Scalar, Scalar]:
 
 
 def _select(condition: Any, a: Scalar, b: Scalar) -> Scalar:
-    """Select a or b, part by part, by a condition on plain scalars; parts may be dual numbers of a lower
-    level.
-    """
+    """Select a or b, part by part, by a condition on plain scalars."""
     if not (isinstance(a, Dual) or isinstance(b, Dual)):
         return scalar.select(condition, a, b)
     (a0, a1), (b0, b1), level = _common_level(a, b)
@@ -246,5 +163,42 @@ def _plain(condition: Any) -> Any:
     return condition
 
 
-scalar.register(Dual, DualFunctions())
-scalar.register(Condition, DualFunctions())
+def _absolute(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
+    negative = _plain(a < 0.0)
+    return scalar.absolute(a), _select(negative, -b, b)
+
+
+# The chain rule: value and rate of each function of a + b e.
+_CHAIN_RULES: Final[dict[str, Callable[[Scalar, Scalar], tuple[Scalar, Scalar]]]] = {
+    "sin": lambda a, b: (scalar.sin(a), scalar.cos(a) * b),
+    "cos": lambda a, b: (scalar.cos(a), -(scalar.sin(a) * b)),
+    "tan": lambda a, b: (t := scalar.tan(a), (1.0 + t * t) * b),
+    "asin": lambda a, b: (scalar.asin(a), b / scalar.sqrt(1.0 - a * a)),
+    "acos": lambda a, b: (scalar.acos(a), -(b / scalar.sqrt(1.0 - a * a))),
+    "sqrt": lambda a, b: (root := scalar.sqrt(a), b / (2.0 * root)),
+    "exp": lambda a, b: (e := scalar.exp(a), e * b),
+    "log": lambda a, b: (scalar.log(a), b / a),
+    "floor": lambda a, b: (scalar.floor(a), 0.0),
+    "absolute": _absolute,
+}
+
+
+def _elementary(rule: Callable[[Scalar, Scalar], tuple[Scalar, Scalar]]) -> Callable[[Dual], Dual]:
+    """Return the function of a dual number by its chain rule."""
+    return lambda x: Dual(*rule(x.value, x.rate), x.level)
+
+
+_FUNCTIONS: Final[Any] = SimpleNamespace(
+    **{name: _elementary(rule) for name, rule in _CHAIN_RULES.items()},
+    atan2=_operator(lambda a, b, c, d: (scalar.atan2(a, c), (c * b - a * d) / (a * a + c * c))),
+    minimum=lambda a, b: scalar.select(a < b, a, b),
+    maximum=lambda a, b: scalar.select(b < a, a, b),
+    select=lambda condition, a, b: _select(_plain(condition), a, b),
+    logical_and=lambda a, b: Condition(scalar.logical_and(_plain(a), _plain(b))),
+    logical_or=lambda a, b: Condition(scalar.logical_or(_plain(a), _plain(b))),
+    logical_not=lambda a: Condition(scalar.logical_not(_plain(a))),
+    literal=lambda x: None,
+    lookup=lambda table, index: Dual(scalar.lookup(table, index.value), 0.0, index.level),
+)
+scalar.register(Dual, _FUNCTIONS)
+scalar.register(Condition, _FUNCTIONS)

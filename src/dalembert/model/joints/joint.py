@@ -96,57 +96,10 @@ def refill(value: Any, source: Iterator[Scalar]) -> Any:
     return rebuilt(source) if rebuilt is not None else next(source)
 
 
-# delta of Table 8.1: how far a loop joint's frames are from where the joint allows them to be.
-#
-# X places the successor frame in the predecessor frame. In the book's matrix ^sX_p = [E 0; L E], E = R^T and
-# L = -E r x, with r = X.p the successor origin in predecessor coordinates. The table is written for joints
-# along z; here every formula is given for a unit axis a with a basis (t1, t2, a) around it, of which z with
-# (x, y, z) is one case:
-#
-#     u = E a        column 3 of E        (E23, -E13) = (u x a) along t1, t2
-#     w = L a        column 3 of L        (X53, -X43) = (w x a) along t1, t2
-
-
-def rotation_error(X: Transform) -> Vec3:
-    """Return ½ (E23 - E32, E31 - E13, E12 - E21), the sine of the angle times the axis of R."""
-    return X.R.axial()
-
-
 def displacement(X: Transform) -> Motion:
-    """Return d of a zero-DoF joint, the small motion from the predecessor to the successor frame (Table
-    8.1).
-    """
-    # ½ (X53 - X62, ...) is the skew part of L = -E r x with its sign turned.
-    return Motion(rotation_error(X), (X.R.transpose() @ X.p.skew()).axial())
-
-
-def axis_error(axis: Vec3, X: Transform) -> list[Scalar]:
-    """Return (E23, -E13, X53, -X43): tilt of the axis and distance from it, as for a cylindrical joint."""
-    t1, t2, a = basis_around(axis)
-    u, w = _axis_columns(a, X)
-    return [u.dot(t2), -u.dot(t1), w.dot(t2), -w.dot(t1)]
-
-
-def axis_offset(axis: Vec3, X: Transform) -> Scalar:
-    """Return X41 X21 + X42 X22, the displacement along the axis to first order: the last entry of a revolute
-    joint's delta.
-    """
-    t1, t2, a = basis_around(axis)
-    u, w = _axis_columns(a, X)
-    # L E^T = -(E r) x, so that the sum over all three columns is a . E r; the table leaves out the third
-    # product.
-    return a.dot(origin_offset(X)) - w.dot(t1) * u.dot(t2)
-
-
-def origin_offset(X: Transform) -> Vec3:
-    """Return E r = (sum X5k X3k, sum X6k X1k, sum X4k X2k), the delta of a spherical joint."""
-    return X.R.transposed_times(X.p)
-
-
-def _axis_columns(a: Vec3, X: Transform) -> tuple[Vec3, Vec3]:
-    """Return u = E a and w = L a = -E (r x a)."""
-    E = X.R.transpose()
-    return E @ a, E @ a.cross(X.p)
+    """Return d of a zero-DoF joint: the small motion from predecessor to successor (Table 8.1)."""
+    # In the book's [E 0; L E], ½ (X53 - X62, ...) is the skew part of L = -E r x with its sign turned.
+    return Motion(X.R.axial(), (X.R.transpose() @ X.p.skew()).axial())
 
 
 UNLIMITED_RANGES: dict[str, tuple[float, float]] = {"angle": (-math.pi, math.pi), "length": (-1.0, 1.0)}
@@ -252,9 +205,7 @@ class Joint(ABC):
         return [position + step for position, step in zip(q, dv)]
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
-        """Return the velocity at q0 that leads to q1 in unit time: `integrate(q0, difference(q0, q1)) =
-        q1`.
-        """
+        """Return the velocity at q0 that leads to q1 in unit time, the inverse of `integrate`."""
         return [end - start for start, end in zip(q0, q1)]
 
     def neutral(self) -> list[float]:
@@ -304,9 +255,7 @@ class Joint(ABC):
         return subspaces.dual_bases(self.subspace(q, time))[0]
 
     def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
-        """Return the position q that places the successor frame at X, or near X if X violates the
-        constraint.
-        """
+        """Return the position q that places the successor at X, or near X if X violates the constraint."""
         raise ModelError(
             f"a {self.kind} joint has no formula for its position at a transform, as a loop joint needs; "
             "put it into the tree and close the loop with a joint that has one, such as Fixed or Revolute"
@@ -319,8 +268,7 @@ class Joint(ABC):
         return self.constraint_subspace(self.position_of(X, time), time)
 
     def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
-        """Return delta = T^T d, where d is the small motion from the successor's admissible frame to its
-        actual one.
+        """Return delta = T^T d, d the small motion from the successor's admissible to its actual frame.
 
         X places the successor in the predecessor. Eqs 8.25 to 8.27: X = X_err X_J. Joints without a closed
         form in Table 8.1 take X_J at `position_of(X)` and the zero-DoF formula for d.
@@ -330,9 +278,7 @@ class Joint(ABC):
         return [d.dot(force) for force in self.constraint_subspace(q, time)]
 
     def implicit_constraint(self, X: Transform, time: Time = None) -> tuple[list[Scalar], tuple[Force, ...]]:
-        """Return the implicit joint constraint [delta, T] at the placement X (section 4.4, second form of
-        jcalc).
-        """
+        """Return the implicit joint constraint [delta, T] at X (section 4.4, second form of jcalc)."""
         return self.closure_error(X, time), self.constraint_subspace_at(X, time)
 
     def singularity_measure(self, q: Scalars, time: Time = None) -> Scalar:
@@ -346,8 +292,7 @@ class Joint(ABC):
         return Reversed(self)
 
     def structure(self) -> tuple[Any, ...]:
-        """Return a hashable key; joints of equal structure do the same arithmetic and differ in `parameters`
-        only.
+        """Return a hashable key: joints of equal structure differ in `parameters` only.
 
         Numbers that fix the structure (a coordinate axis) stand in `parameters` too, and must stay plain
         floats when joints of one structure are computed together, for a traced axis is a general one.
@@ -359,9 +304,7 @@ class Joint(ABC):
         return [leaf for name in self.parameter_names for leaf in flatten(getattr(self, name))]
 
     def with_parameters(self, flat: Sequence[Scalar]) -> Joint:
-        """Return this joint with other numbers, unchecked and possibly traced, in the order of
-        `parameters`.
-        """
+        """Return this joint with other numbers, unchecked or traced, in the order of `parameters`."""
         remaining = list(flat)
         if len(remaining) != len(self.parameters()):
             raise ArgumentError(
@@ -379,9 +322,7 @@ class Joint(ABC):
         return copy
 
     def to_data(self) -> dict[str, Any]:
-        """Return the joint as dictionaries, lists, strings and floats; `joint_from_data` restores it
-        exactly.
-        """
+        """Return the joint as plain data, from which `joint_from_data` restores it exactly."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         return {"type": self.kind} | {
             name: encode(value, f"{self.kind} joint, {name}") for name, value in fields.items()

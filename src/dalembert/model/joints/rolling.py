@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.errors import ModelError
+from dalembert.model.joints.elementary import turned_angle
 from dalembert.model.joints.joint import Joint
-from dalembert.model.joints.lower_pairs import turned_angle
 from dalembert.model.joints.subspaces import (
     AXES,
     angle_about,
@@ -91,11 +91,8 @@ class Ellipsoid(Joint):
     def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
         # A force f does the power f . R^T D R (omega x e_z), which the moment -(e_z x R^T D R f) cancels.
         R = rotation_of_euler_angles(ORDER, q)
-        columns = []
-        for axis in (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)):
-            lever = R.transposed_times(self._stretch(R @ axis))
-            columns.append(Force(lever.cross(Vec3.unit(2)), axis))
-        return tuple(columns)
+        levers = [R.transposed_times(self._stretch(R @ axis)) for axis in AXES]
+        return tuple(Force(lever.cross(AXES[2]), axis) for lever, axis in zip(levers, AXES))
 
     def active_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
         return moments(*reciprocal_basis(*euler_axes(ORDER, q)))
@@ -113,9 +110,6 @@ class Ellipsoid(Joint):
     def _origin_velocity(self, R: Mat3, omega: Vec3) -> Vec3:
         """Return the linear velocity R^T D R (omega x e_z) of the origin for an angular velocity."""
         return R.transposed_times(self._stretch(R @ omega.cross(Vec3.unit(2))))
-
-
-# Sphere-in-cylinder joint.
 
 
 @final
@@ -165,9 +159,7 @@ class SphereInCylinder(Joint):
         return [*quaternion_difference(q0[1:], q1[1:]), q1[0] - q0[0]]
 
     def constraint_subspace(self, q: Scalars, time: Time = None) -> tuple[Force, ...]:
-        R = _rotation(q)
-        t1, t2, _ = basis_around(self.axis)
-        return forces(R.transposed_times(t1), R.transposed_times(t2))
+        return self.constraint_subspace_at(self.transform(q).as_transform(), time)
 
     def constraint_subspace_at(self, X: Transform, time: Time = None) -> tuple[Force, ...]:
         t1, t2, _ = basis_around(self.axis)
@@ -188,9 +180,6 @@ class SphereInCylinder(Joint):
 
 def _rotation(q: Scalars) -> Mat3:
     return rotation_of_quaternion(q[1:])
-
-
-# Rack-and-pinion joint.
 
 
 @final

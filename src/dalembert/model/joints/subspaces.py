@@ -194,9 +194,7 @@ def finite_number(value: Scalar, name: str, owner: str) -> Scalar:
 
 
 def screw(axis: Vec3, angle: Scalar | None, advance: Scalar | None) -> Placement:
-    """Return the rotation about and translation along one axis through the origin; None leaves one of them
-    out.
-    """
+    """Return a rotation about and translation along an axis through the origin; None omits either."""
     principal = principal_direction(axis)
     if principal is not None:
         index, sign = principal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 from dalembert.errors import ModelError
 from dalembert.model.joints.dual import directional_derivative
@@ -13,14 +13,14 @@ from dalembert.model.joints.subspaces import combination, relative_volume
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import AxialScrew, Motion, Placement, Transform
 
+Result = TypeVar("Result")
+
 PositionFunction: TypeAlias = Callable[..., Any]
 """A function of (q) or, for a joint that depends on time, of (q, time)."""
 
 
 def relative_velocity(X: Placement, rate: Placement) -> Motion:
-    """Return the velocity (R^T dR, R^T dp) of a frame, in its own coordinates, from the rate of its
-    placement.
-    """
+    """Return a frame's velocity (R^T dR, R^T dp), in its own coordinates, from its placement's rate."""
     R, dR = X.R, rate.R
     return Motion((R.transpose() @ dR).axial(), R.transposed_times(rate.p))
 
@@ -106,17 +106,9 @@ class UserDefined(Joint):
             )
         if any(part.start + 4 != part.stop or part.stop > nq for part in unit_quaternions):
             raise ModelError(f"UserDefined {name!r}: a quaternion is a slice of 4 of the nq = {nq} positions")
-        given = {
-            "placement": placement,
-            "subspace": subspace,
-            "bias": bias,
-            "position_rate": position_rate,
-            "integrate": integrate,
-            "difference": difference,
-            "normalize": normalize,
-            "position_of": position_of,
-        }
-        functions = tuple((key, function) for key, function in given.items() if function is not None)
+        named = ("placement", "subspace", "bias", "position_rate", "integrate", "difference", "normalize")
+        given = (placement, subspace, bias, position_rate, integrate, difference, normalize, position_of)
+        functions = tuple((key, f) for key, f in zip((*named, "position_of"), given) if f is not None)
         quaternions = tuple(part.start for part in unit_quaternions)
         values = (name, nq, nv, functions, kinds, quaternions, start, bool(time_dependent))
         for field, value in zip(fields(self), values, strict=True):
@@ -177,24 +169,16 @@ class UserDefined(Joint):
         if self._has("bias"):
             given: Motion = self._call("bias", q, v, time=time)
             return given
-        rates = self.position_rate(q, v)
-        if not self.time_dependent:
-            return directional_derivative(lambda x: self.velocity(x, v), q, rates)[1]
-        extended = [*q, self._now(time)]
-        return directional_derivative(lambda x: self.velocity(x[:-1], v, x[-1]), extended, [*rates, 1.0])[1]
+        return self._derivative(lambda x, t: self.velocity(x, v, t), q, v, time, 1.0)[1]
 
     def position_rate(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        return list(self._call("position_rate", q, v)) if self._has("position_rate") else list(v)
+        return list(self._call("position_rate", q, v))
 
     def integrate(self, q: Scalars, dv: Scalars) -> list[Scalar]:
-        if self._has("integrate"):
-            return list(self._call("integrate", q, dv))
-        return Joint.integrate(self, q, dv)
+        return list(self._call("integrate", q, dv))
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
-        if self._has("difference"):
-            return list(self._call("difference", q0, q1))
-        return Joint.difference(self, q0, q1)
+        return list(self._call("difference", q0, q1))
 
     def neutral(self) -> list[float]:
         return list(self.neutral_position)
@@ -203,33 +187,33 @@ class UserDefined(Joint):
         return list(self._call("normalize", q)) if self._has("normalize") else list(q)
 
     def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
-        if self._has("position_of"):
-            return list(self._call("position_of", X, time=time))
-        return Joint.position_of(self, X, time)
+        return list(self._call("position_of", X, time=time))
 
     def singularity_measure(self, q: Scalars, time: Time = None) -> Scalar:
         return relative_volume(self.subspace(q, time))
 
     def _derived_velocity(self, q: Scalars, v: Scalars, time: Time, clock: float) -> Motion:
-        """Return the velocity of the placement for velocities v and, if the joint depends on it, time at the
-        rate `clock`.
-        """
+        """Return the velocity of the placement at velocities v while time passes at the rate `clock`."""
+        return relative_velocity(*self._derivative(self.transform, q, v, time, clock))
+
+    def _derivative(
+        self, f: Callable[[Scalars, Time], Result], q: Scalars, v: Scalars, time: Time, clock: float
+    ) -> tuple[Result, Result]:
+        """Return f(q, time) and its rate at velocities v while time passes at the rate `clock`."""
         rates = self.position_rate(q, v)
         if not self.time_dependent:
-            X, rate = directional_derivative(self.transform, q, rates)
-        else:
-            extended = [*q, self._now(time)]
-            X, rate = directional_derivative(
-                lambda x: self.transform(x[:-1], x[-1]), extended, [*rates, clock]
-            )
-        return relative_velocity(X, rate)
+            return directional_derivative(lambda x: f(x, None), q, rates)
+        extended = [*q, self._now(time)]
+        return directional_derivative(lambda x: f(x[:-1], x[-1]), extended, [*rates, clock])
 
     def _has(self, key: str) -> bool:
         return any(name == key for name, _ in self.functions)
 
     def _call(self, key: str, *arguments: Any, time: Time = None) -> Any:
-        """Call a user's function, with the time if both the joint and the function take it."""
-        function = dict(self.functions)[key]
+        """Call a user's function, with the time if both take it; default: the method of all joints."""
+        function = dict(self.functions).get(key)
+        if function is None:
+            return getattr(Joint, key)(self, *arguments)
         if self.time_dependent and key in ("placement", "subspace", "bias", "position_of"):
             return function(*arguments, self._now(time))
         return function(*arguments)

@@ -155,9 +155,7 @@ class Integrals(NamedTuple):
 
 
 def integrals(vertices: Array, faces: npt.NDArray[np.int64]) -> Integrals:
-    """Return the integrals over the solid inside the faces (m, 3), which are counter-clockwise from
-    outside.
-    """
+    """Return the integrals over the solid inside faces (m, 3), counter-clockwise from outside."""
     if not len(faces):
         return Integrals(0.0, np.zeros(3), np.zeros((3, 3)), np.zeros(3), np.zeros(3), 0.0)
     used = vertices[np.unique(faces)]

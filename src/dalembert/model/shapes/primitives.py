@@ -159,9 +159,7 @@ class Capsule(CentredSolid):
 
 
 def total_inertia(shapes: Sequence[Solid], *, density: float) -> RigidInertia:
-    """Return the inertia of several solids of one density [kg/m^3] that make up a body; overlaps count
-    twice.
-    """
+    """Return the inertia of a body of several solids of one density [kg/m^3]; overlaps count twice."""
     total = RigidInertia.zero()
     for shape in shapes:
         total = total + shape.inertia(density=density)

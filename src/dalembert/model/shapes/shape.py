@@ -116,9 +116,7 @@ class Solid(Shape):
         """The volume [m^3]."""
 
     def inertia(self, *, mass: float | None = None, density: float | None = None) -> RigidInertia:
-        """Return the inertia of the homogeneous solid in body coordinates, from its mass [kg] or density
-        [kg/m^3].
-        """
+        """Return the inertia in body coordinates from the mass [kg] or the density [kg/m^3]."""
         if (mass is None) == (density is None):
             raise ArgumentError(f"{self.kind}: give either mass or density")
         m = mass if mass is not None else density * self.volume  # type: ignore[operator]
