@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import llvmlite.binding as llvm
 
@@ -61,90 +61,81 @@ __all__ = [
 ]
 
 
+class Options(TypedDict, total=False):
+    """Options of a kernel: `dtype`, float64 or float32; `lanes`, the samples at once, 1 for single calls,
+    None to fill the vector registers of `level` ("sse2" | "avx2" | "avx512" | "neon"; None: the machine's
+    best); `rollout` for a kernel of many steps (see `run_rollout`)."""
+
+    dtype: str
+    lanes: int | None
+    level: str | None
+    rollout: Rollout | None
+
+
 def compile_program(
     program: Program,
     *,
-    dtype: str = "float64",
-    lanes: int | None = None,
-    level: str | None = None,
     key: str | None = None,
     extra: Mapping[str, Any] | None = None,
-    rollout: Rollout | None = None,
+    **options: Unpack[Options],
 ) -> CpuKernel:
     """Compile a program for this machine, or load what an earlier process compiled.
 
-    `lanes`: samples at once, 1 for single calls; None fills the vector registers of `level` ("sse2" |
-    "avx2" | "avx512" | "neon"; None: the machine's best). `key` names the program in the disk cache; None
-    takes the program's digest. `extra`, any JSON data, is stored with the kernel and found again as
-    `kernel.extra`. `rollout` makes it a kernel of many steps (see `run_rollout`).
+    `key` names the program in the disk cache; None takes the program's digest. `extra`, any JSON data, is
+    stored with the kernel and found again as `kernel.extra`.
     """
     identity = program.digest() if key is None else key
-    kernel = load_kernel(identity, dtype=dtype, lanes=lanes, level=level, rollout=rollout)
+    kernel = load_kernel(identity, **options)
     if kernel is not None:
         return kernel
-    chosen = _check_lanes(dtype, lanes, level)
-    info, codes, tables = compile_object(
-        program, dtype=dtype, lanes=chosen, target=target_for(level), rollout=rollout
-    )
-    name = _entry_name(identity, dtype, chosen, level, rollout)
+    info, codes, tables = compile_object(program, **_check_options(**options))
     description = {"info": info.to_json(), "extra": dict(extra or {})}
-    store_entry(name, description, [tables, *codes])
+    store_entry(_entry_name(identity, **options), description, [tables, *codes])
     return load_object(info, codes, tables, extra=description["extra"])
 
 
-def load_kernel(
-    key: str,
-    *,
-    dtype: str = "float64",
-    lanes: int | None = None,
-    level: str | None = None,
-    rollout: Rollout | None = None,
-) -> CpuKernel | None:
+def load_kernel(key: str, **options: Unpack[Options]) -> CpuKernel | None:
     """Return the kernel that `compile_program` stored on disk under `key`, or None. Needs no program."""
-    name = _entry_name(key, dtype, _check_lanes(dtype, lanes, level), level, rollout)
-    entry = load_entry(name)
+    entry = load_entry(_entry_name(key, **options))
     if entry is None:
         return None
     description, (tables, *codes) = entry
     return load_object(KernelInfo.from_json(description["info"]), codes, tables, extra=description["extra"])
 
 
-def _entry_name(identity: str, dtype: str, lanes: int, level: str | None, rollout: Rollout | None) -> str:
-    return cache_key(identity, dtype=dtype, lanes=lanes, level=level or host_level(), rollout=rollout)
+def _entry_name(identity: str, **options: Unpack[Options]) -> str:
+    chosen = _check_options(**options)
+    return cache_key(identity, **chosen | {"target": chosen["target"].level})
 
 
-def llvm_ir(
-    program: Program,
-    *,
+def llvm_ir(program: Program, **options: Unpack[Options]) -> str:
+    """Return the LLVM text of a program's kernel; of a large program, of all its modules."""
+    return "\n".join(_module_texts(program, **options))
+
+
+def assembly(program: Program, **options: Unpack[Options]) -> str:
+    """Return the assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
+    machine = target_machine(target_for(options.get("level")))
+    texts = _module_texts(program, **options)
+    return "".join(str(machine.emit_assembly(llvm.parse_assembly(text))) for text in texts)
+
+
+def _module_texts(program: Program, **options: Unpack[Options]) -> tuple[str, ...]:
+    from dalembert.codegen.cpu.llvm_function import emit_program
+
+    chosen = _check_options(**options)
+    emitted = emit_program(program, bits=BITS[chosen.pop("dtype")], **chosen)
+    return (emitted.text, *emitted.parts)
+
+
+def _check_options(
     dtype: str = "float64",
     lanes: int | None = None,
     level: str | None = None,
     rollout: Rollout | None = None,
-) -> str:
-    """Return the LLVM text of a program's kernel; of a large program, of all its modules."""
-    return "\n".join(_module_texts(program, dtype, lanes, level, rollout))
-
-
-def assembly(
-    program: Program, *, dtype: str = "float64", lanes: int | None = None, level: str | None = None
-) -> str:
-    """Return the assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
-    machine = target_machine(target_for(level))
-    texts = _module_texts(program, dtype, lanes, level, None)
-    return "".join(str(machine.emit_assembly(llvm.parse_assembly(text))) for text in texts)
-
-
-def _module_texts(
-    program: Program, dtype: str, lanes: int | None, level: str | None, rollout: Rollout | None
-) -> tuple[str, ...]:
-    from dalembert.codegen.cpu.llvm_function import emit_program
-
-    chosen = _check_lanes(dtype, lanes, level)
-    emitted = emit_program(program, bits=BITS[dtype], lanes=chosen, target=target_for(level), rollout=rollout)
-    return (emitted.text, *emitted.parts)
-
-
-def _check_lanes(dtype: str, lanes: int | None, level: str | None) -> int:
+) -> dict[str, Any]:
+    """Return the options that `compile_object` takes."""
     if dtype not in BITS:
         raise UnknownNameError.of("dtype", dtype, BITS)
-    return default_lanes(dtype, level) if lanes is None else check_lanes(lanes)
+    lanes = default_lanes(dtype, level) if lanes is None else check_lanes(lanes)
+    return {"dtype": dtype, "lanes": lanes, "target": target_for(level), "rollout": rollout}

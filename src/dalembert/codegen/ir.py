@@ -21,8 +21,7 @@ _ELEMENT: Final = {32: "float", 64: "double"}
 
 
 def float_text(value: float, bits: int) -> str:
-    """Return a floating-point constant: its bits in hexadecimal, for `float` as the double of the rounded
-    value."""
+    """Return a constant: its bits in hexadecimal, for `float` those of the rounded value as a double."""
     if bits == 32:
         try:
             value = struct.unpack("<f", struct.pack("<f", value))[0]

@@ -85,8 +85,7 @@ def cache_directory() -> Path:
 
 
 def cache_writable() -> bool:
-    """Return whether entries can be stored: the folder exists or can be made, and only the user may write to
-    it."""
+    """Return whether there is, or can be made, a folder for entries that only the user may write to."""
     folder = _folder()
     return folder is not None and os.access(folder, os.W_OK)
 

@@ -7,7 +7,7 @@ reads before writes are determined exactly, by checking every iteration of every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
@@ -166,21 +166,18 @@ class Rollout:
 
 def decode_description(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of a kernel as JSON has it, with tuples in place of lists, and its rollout."""
-    arrays = {
-        side: tuple((str(name), int(size)) for name, size in data[side]) for side in ("inputs", "outputs")
-    }
+    arrays = {side: tuple((name, size) for name, size in data[side]) for side in ("inputs", "outputs")}
     rollout = data["rollout"]
     if rollout is not None:
-        carried = tuple((str(name), int(number)) for name, number in rollout["carried"])
-        rollout = Rollout(carried, tuple(map(str, rollout["streams"])))
+        carried = tuple((name, number) for name, number in rollout["carried"])
+        rollout = Rollout(carried, tuple(rollout["streams"]))
     return {**data, **arrays, "rollout": rollout}
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Hazards:
-    """The hazards of one case of a loop: arrays to load before all stores, arrays to store after all
-    values."""
+    """The hazards of one case of a loop: arrays to load before all stores, and to store after all values."""
 
     eager: frozenset[str]
     deferred: frozenset[str]
@@ -191,14 +188,14 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
     stores, own = list(loop.runs(program.tables))[case]
     loads = _loads(stores)
     eager, deferred = set(), set()
-    for array in {store.address.array for store in stores}:
-        written = [
-            store.address.positions(program.tables, own) for store in stores if store.address.array == array
-        ]
+    for array in {store.array for store in stores}:
+        written = [store.address.positions(program.tables, own) for store in stores if store.array == array]
         read = [address.positions(program.tables, own) for address in loads if address.array == array]
         if not len(own):
             continue
-        if _is_fixed([store.address for store in stores] + loads, array):
+        addresses = [*(store.address for store in stores), *loads]
+        if not any(address.scale for address in addresses if address.array == array):
+            # All iterations use the same elements.
             written, read = [item[:1] for item in written], [item[:1] for item in read]
         if len(written) > 1:
             ordered = np.sort(np.stack(written), axis=0)
@@ -209,11 +206,6 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
         if read and np.intersect1d(np.stack(read) + spread, np.stack(written) + spread).size:
             eager.add(array)
     return Hazards(frozenset(eager), frozenset(deferred))
-
-
-def _is_fixed(addresses: Sequence[Address], array: str) -> bool:
-    """Return whether all iterations use the same elements of an array."""
-    return all(address.scale == 0 for address in addresses if address.array == array)
 
 
 def _loads(stores: tuple[Store, ...]) -> list[Address]:
@@ -228,8 +220,7 @@ def loop_addresses(loop: Loop) -> Iterator[Address]:
 
 
 def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
-    """Return the runs (start, stop) of states and outputs to zero first: read, or output, but not written
-    before."""
+    """Return the runs (start, stop) of states and outputs that are read or output before any write."""
     delivered = {spec.name for spec in program.outputs}
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     first_write = {name: np.full(size, NEVER, dtype=np.int64) for name, size in sizes.items()}

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final, final
 
@@ -89,6 +89,7 @@ class OutlinedFunction:
 
 
 @final
+@dataclass(slots=True)
 class Outliner:
     """Moves what a writer has written since `open` or the last `cut` into functions, until `close`.
 
@@ -96,13 +97,12 @@ class Outliner:
     of rows, and the block to go to if it did not.
     """
 
-    def __init__(self, writer: Writer, proceed: tuple[Value, str], attributes: str) -> None:
-        self.writer = writer
-        self.proceed = proceed
-        self.attributes = attributes
-        self.functions: list[OutlinedFunction] = []
-        self._start: int | None = None
-        self._defined: dict[str, str] = {}
+    writer: Writer
+    proceed: tuple[Value, str]
+    attributes: str
+    functions: list[OutlinedFunction] = field(default_factory=list)
+    _start: int | None = None
+    _defined: dict[str, str] = field(default_factory=dict)
 
     def open(self) -> None:
         """Begin a function with the next line."""
@@ -142,8 +142,7 @@ class Outliner:
         self._start = None
 
     def _addresses(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Return lines that compute anew what is at a fixed distance from another address, and the names of
-        the addresses to pass."""
+        """Return lines that compute addresses at a fixed distance anew, and the addresses to pass."""
         lines: list[str] = []
         passed: set[str] = set()
         for name in sorted(names):

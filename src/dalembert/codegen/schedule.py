@@ -167,8 +167,7 @@ def _order(program: Instructions) -> list[int]:
 def postorder(
     args: list[tuple[int, ...]], roots: list[int], placed: list[bool], *, backwards: bool = False
 ) -> list[int]:
-    """Return the nodes not placed yet in depth-first postorder from each root, first or last operand
-    first."""
+    """Return the nodes not placed yet in depth-first postorder; `backwards`: last operand first."""
     done, order = list(placed), []
     for root in roots:
         stack = [root]  # not recursive: chains may be deeper than Python's recursion limit

@@ -347,8 +347,7 @@ def position_of(instructions: Instructions, node: int) -> Position:
 
 
 def _store_constant(context: Context, number: float, places: list[Position]) -> None:
-    """Store runs of one constant, such as the zeros of a sparse matrix, as vectors where elements are
-    adjacent."""
+    """Store one constant, such as the zeros of a sparse matrix; adjacent elements as vectors."""
     writer = context.writer
     for array, group in groupby(sorted(places), key=lambda place: place[0]):
         place, positions = context.places[array], [position for _, position in group]

@@ -80,8 +80,7 @@ class Emitted:
 def emit_program(
     program: Program, *, bits: int, lanes: int, target: Target, rollout: Rollout | None = None
 ) -> Emitted:
-    """Write the kernel of a program, or of its rollout, for `lanes` samples at once, in numbers of `bits`
-    bits."""
+    """Write the kernel of a program, or of its rollout, for `lanes` samples at once, in `bits` bits."""
     operations = check_size(program)
     lane_type = LaneType(bits, lanes)
     registers = max(1, lane_type.size // target.vector_bytes)
@@ -295,8 +294,7 @@ class _Kernel:
             at += len(specs)
 
     def _used_inputs(self) -> dict[str, set[int] | None]:
-        """Return the positions of inputs that straight-line code reads; all (None) if a loop may index
-        them."""
+        """Return the positions of inputs that straight-line code reads; None if a loop may index them."""
         program = self.program
         if any(isinstance(statement, Loop) for statement in program.statements):
             return dict.fromkeys(spec.name for spec in program.inputs)

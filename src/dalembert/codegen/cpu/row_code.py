@@ -214,8 +214,7 @@ class RowBlocks:
         ]
 
     def read(self, array: int, base: Value, size: int, scratch: Value, used: set[int] | None) -> None:
-        """Transpose `size` elements of every row into lanes at `scratch`; `used` gives those that are
-        needed."""
+        """Transpose `size` elements of every row, of which `used` are needed, into lanes at `scratch`."""
         pieces = chunks(size, self.lanes)
         if len(pieces) <= INLINE_CHUNKS and used is not None:
             pieces = [piece for piece in pieces if used & set(range(piece[0], piece[0] + piece[1]))]
@@ -472,8 +471,7 @@ class OutputScheduler:
         return spec.size * self.type.bits // 8 >= LARGE_ROW
 
     def prepare(self, pointer: Mapping[str, Value], stride: Mapping[str, Value]) -> None:
-        """Store constants in lanes before all blocks; stream if the caller asks for it and rows are
-        aligned."""
+        """Store constants before all blocks; stream if the caller asks for it and rows are aligned."""
         writer = self.writer
         for number, offset in self.constants.items():
             writer.store(writer.constant(number), "%scratch", offset, self.type.align)

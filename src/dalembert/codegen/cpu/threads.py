@@ -487,8 +487,7 @@ def _native_functions() -> _Native:
 
 
 def _system_functions() -> tuple[int, int, int, int]:
-    """Return the function that tells the time, the number of its clock, its ticks a second, and the function
-    that sleeps."""
+    """Return the function of a clock, the clock's number, its ticks a second, the function to sleep."""
     if sys.platform == "win32":
         kernel32 = ctypes.WinDLL("kernel32")
         frequency = ctypes.c_int64()

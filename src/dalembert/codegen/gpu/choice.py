@@ -18,6 +18,7 @@ the code is fetched once for all of them. (Four threads per sample are in phase 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from dalembert.codegen.gpu.launch import WARP_SIZE, Architecture, Layout
@@ -87,7 +88,8 @@ def default_layout(
     alone: bool = False,
 ) -> Layout:
     """Return the layout by rule; `alone`: with one thread per sample."""
-    many = planned_layout(architecture, bits, block=64, registers=255, blocks=4)
+    plan = partial(planned_layout, architecture, bits)
+    many = plan(block=64, registers=255, blocks=4)
     size = sum(len(live(stored_values(statement))) for statement in program.statements)
     large = rollout is not None and size > LARGE_ROLLOUT_OPERATIONS
     together = in_phase(architecture, bits, block=128, blocks=2)
@@ -100,11 +102,9 @@ def default_layout(
     in_pieces = not gathered and any(spec.size > STAGED_RESULTS for spec in program.outputs)
     taken = (sum(spec.size for spec in program.inputs) + gathered) * WARP_SIZE * bits // 8
     for registers, blocks in ((128, 4), (168, 3), (255, 2)):
-        block = WARP_SIZE * THREADS_PER_SAMPLE
-        layout = planned_layout(
-            architecture, bits, block=block, registers=registers, blocks=blocks, parts=THREADS_PER_SAMPLE
-        )
-        pressure = live_values / (THREADS_PER_SAMPLE * (layout.values or 1))
+        parts = THREADS_PER_SAMPLE
+        layout = plan(block=WARP_SIZE * parts, registers=registers, blocks=blocks, parts=parts)
+        pressure = live_values / (parts * (layout.values or 1))
         if taken <= layout.shared and pressure <= MAX_REGISTER_PRESSURE:
             break
     long = operations >= INSTRUCTION_CACHE_OPERATIONS or (
@@ -115,34 +115,18 @@ def default_layout(
     held = not Arrays(program, rollout, LaneType(bits, 1), layout).scratch_elements
     if long and held and not alone and not (in_pieces and rollout is None):
         return layout
-    return together if large else _one_thread(program, live_values, bits, architecture, rollout)
-
-
-def _one_thread(
-    program: Program, live_values: int, bits: int, architecture: Architecture, rollout: Rollout | None
-) -> Layout:
-    """Return the layout of a straight program with one thread per sample."""
-    many = planned_layout(architecture, bits, block=64, registers=255, blocks=4)
-    gathered = gathered_columns(program)
-    if gathered and rollout is None:
-        taken = sum(spec.size for spec in program.inputs) + gathered
-        for blocks in (5, 4, 3, 2):
-            layout = planned_layout(architecture, bits, block=WARP_SIZE, registers=255, blocks=blocks)
-            if taken * WARP_SIZE * bits // 8 <= layout.shared:
-                return layout
+    if large:
+        return together
+    for blocks in (5, 4, 3, 2) if gathered else ():
+        layout = plan(block=WARP_SIZE, registers=255, blocks=blocks)
+        if taken <= layout.shared:
+            return layout
     if live_values <= MAX_ASSEMBLER_LIVE_VALUES:
         return Layout(block=128 if bits == 32 else 64)
+    high_occupancy = live_values <= MAX_HIGH_OCCUPANCY_LIVE_VALUES
     if bits == 32:
-        return (
-            planned_layout(architecture, bits, block=64, registers=168, blocks=6)
-            if live_values <= MAX_HIGH_OCCUPANCY_LIVE_VALUES
-            else many
-        )
-    return (
-        many
-        if live_values <= MAX_HIGH_OCCUPANCY_LIVE_VALUES
-        else planned_layout(architecture, bits, block=64, registers=128, blocks=8)
-    )
+        return plan(block=64, registers=168, blocks=6) if high_occupancy else many
+    return many if high_occupancy else plan(block=64, registers=128, blocks=8)
 
 
 def planned_layout(
@@ -159,24 +143,20 @@ def planned_layout(
 
 
 def in_phase(architecture: Architecture, bits: int, *, block: int, blocks: int) -> Layout:
-    """Return a planned layout with all registers and with barriers that keep the warps of a block in
-    phase."""
+    """Return a planned layout with all registers, whose barriers keep the warps of a block in phase."""
     layout = planned_layout(architecture, bits, block=block, registers=255, blocks=blocks)
     return replace(layout, barriers=ROLLOUT_BARRIERS)
 
 
 def choices(architecture: Architecture, bits: int) -> list[Layout]:
     """Return the layouts worth measuring."""
+    plan = partial(planned_layout, architecture, bits)
     found = [Layout(block=block) for block in (64, 128, 256)]
     found += [Layout(block=block, staged=False) for block in (64, 128)]
     for block, registers, blocks in ((64, 255, 4), (128, 255, 2), (64, 200, 5), (64, 168, 6), (64, 128, 8)):
-        layout = planned_layout(architecture, bits, block=block, registers=registers, blocks=blocks)
+        layout = plan(block=block, registers=registers, blocks=blocks)
         found += [layout, replace(layout, staged=False)]
     shares = ((2, 255, 4), (4, 128, 4), (4, 168, 3), (4, 255, 2), (8, 128, 2), (8, 255, 1))
     for parts, registers, blocks in shares:
-        block = WARP_SIZE * parts
-        found.append(
-            planned_layout(architecture, bits, block=block, registers=registers, blocks=blocks, parts=parts)
-        )
-    found += [in_phase(architecture, bits, block=128, blocks=2)]
-    return [*found, in_phase(architecture, bits, block=256, blocks=1)]
+        found.append(plan(block=WARP_SIZE * parts, registers=registers, blocks=blocks, parts=parts))
+    return [*found, *(in_phase(architecture, bits, block=128 * k, blocks=2 // k) for k in (1, 2))]

@@ -61,8 +61,7 @@ class ConstantMemory:
         self.places: dict[str, int] = {}
 
     def load_constants(self, lines: list[str]) -> list[str]:
-        """Return the lines with arithmetic operands loaded from constant memory if they have more bits than
-        an immediate operand."""
+        """Return the lines with operands loaded that have more bits than an immediate operand."""
         found: list[str] = []
         for line in lines:
             if _ARITHMETIC.search(line):
@@ -80,8 +79,7 @@ class ConstantMemory:
         return name
 
     def definition(self) -> list[str]:
-        """Return the definition of the memory. LLVM does not know it as constant, or it would fold the
-        loads."""
+        """Return the definition of the memory, not as constant: LLVM would fold the loads."""
         if not self.places:
             return []
         numbers = ", ".join(f"double {number}" for number in self.places)
@@ -114,8 +112,7 @@ def emit_gpu(
     rollout: Rollout | None = None,
     layout: Layout | None = None,
 ) -> GpuSource:
-    """Write the kernel of a program, or of its rollout, in numbers of `bits` bits; `layout` None is chosen by
-    rule."""
+    """Write the kernel of a program, or of its rollout, in `bits` bits; `layout` None is chosen by rule."""
     check_size(program, MAX_GPU_OPERATIONS)
     if bits not in (32, 64):
         raise ArgumentError(f"bits={bits}: expected 32 or 64")

@@ -128,8 +128,7 @@ ret float %result
 
 
 def without_branches(text: str) -> str:
-    """Return the text of a kernel in float32 with its quotients and roots replaced, and what it calls
-    then."""
+    """Return the text of a float32 kernel with its quotients and roots replaced by calls of functions."""
     lines: list[str] = []
     under: dict[str, str] = {}
     for line in text.split("\n"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, final
 
 from dalembert.codegen.gpu.launch import WARP_SIZE, Layout
@@ -329,8 +329,7 @@ class Arrays:
         return Tile(base, spec.size, self.shared.get(spec.name), self.scratch.get(spec.name))
 
     def places(self, writer: Writer) -> dict[str, Place]:
-        """Return the places of the thread's elements of every array, and of tables; uses %mine, %scratch.mine
-        and %row."""
+        """Return the places of the thread's arrays, and of tables; uses %mine, %scratch.mine and %row."""
         item = self.type.size
         places: dict[str, Place] = {}
         for spec in (*self.program.inputs, *self.program.outputs, *self.program.states):
@@ -385,6 +384,7 @@ FIRST_CELL: Final = 1_000_000
 
 
 @final
+@dataclass(slots=True)
 class SpillSlots:
     """The spill slots of a thread.
 
@@ -392,19 +392,17 @@ class SpillSlots:
     all slots; `weight`: the estimated number of runs of the code that is being written. Slots to keep have
     the columns after those of arrays."""
 
-    def __init__(self, lane_type: LaneType, homes: int, taken: int) -> None:
-        self.type = lane_type
-        self.homes = homes
-        self.taken = taken
-        self.count = 0
-        self.cells = FIRST_CELL
-        self.weight = 1
-        self.uses: Counter[int] = Counter()
-        self.first: dict[int, tuple[int, int]] = {}
-        self.kept: dict[int, int] = {}
-        self.shared = 0
-        self.column: dict[int, int] = {}
-        self.local: dict[int, int] = {}
+    type: LaneType
+    homes: int
+    taken: int
+    count: int = 0
+    cells: int = FIRST_CELL
+    weight: int = 1
+    uses: Counter[int] = field(default_factory=Counter)
+    first: dict[int, tuple[int, int]] = field(default_factory=dict)
+    kept: dict[int, int] = field(default_factory=dict)
+    column: dict[int, int] = field(default_factory=dict)
+    local: dict[int, int] = field(default_factory=dict)
 
     def state(self, size: int) -> SlotView:
         """Return cells for the elements of a state."""
@@ -421,14 +419,12 @@ class SpillSlots:
         self.uses[position] += self.weight
         writer.line(f"{value} {STORE_MARK}{position}")
 
-    def keep(self, slots: set[int]) -> None:
-        """Keep these slots in shared memory after the phase."""
+    def keep(self, slots: set[int]) -> dict[int, int]:
+        """Keep these slots in shared memory after the phase; return their columns."""
         own = sorted(slot for slot in slots if slot >= self.homes)
         self.kept = {slot: self.taken + k for k, slot in enumerate(own)}
         self.taken += len(own)
-
-    def kept_column(self, slot: int) -> int:
-        return self.kept.get(slot, slot)
+        return {slot: self.kept.get(slot, slot) for slot in slots}
 
     def constant(self, writer: Writer, number: float) -> int:
         """Store a number in a new column and return the column."""
@@ -438,20 +434,19 @@ class SpillSlots:
         return self.taken - 1
 
     def place(self, columns: int) -> int:
-        """Place the slots in rows of at most `columns` columns; return the number of columns that are
-        taken."""
+        """Place the slots in rows of at most `columns` columns; return how many are taken."""
         free = [slot for slot in range(self.homes, self.count) if slot not in self.kept]
         if self.cells > FIRST_CELL:
             free = [*free, *(cell for cell in range(FIRST_CELL, self.cells) if self.uses[cell])]
             free.sort(key=lambda slot: -self.uses[slot])
-        self.shared = max(min(len(free), columns - self.taken), 0)
-        self.column = {slot: self.taken + k for k, slot in enumerate(free[: self.shared])} | self.kept
+        shared = max(min(len(free), columns - self.taken), 0)
+        self.column = {slot: self.taken + k for k, slot in enumerate(free[:shared])} | self.kept
         self.column |= {slot: slot for slot in range(self.homes)}
-        local = free[self.shared :]
+        local = free[shared:]
         if self.cells > FIRST_CELL:
             local.sort(key=lambda slot: self.first.get(slot, NEVER_LOADED))
         self.local = {slot: k for k, slot in enumerate(local)}
-        return self.taken + self.shared
+        return self.taken + shared
 
     def insert_addresses(self, lines: list[str]) -> list[str]:
         """Return the lines with the addresses of slots inserted; neighbours in local memory that are loaded

@@ -51,8 +51,7 @@ MAX_REFINEMENT_ROUNDS: Final = 4
 @final
 @dataclass(frozen=True, slots=True)
 class BalanceOptions:
-    """Options of load balance: the number of `slabs` of the program's depth, and the `weight` of balance in
-    J."""
+    """Options of load balance: the number of `slabs` of the program's depth, the `weight` of balance in J."""
 
     slabs: int
     weight: float
@@ -447,8 +446,7 @@ class Team:
         self.own_slots = 0
 
     def _columns(self) -> dict[int, int]:
-        """Return a column for each value that crosses, from the stage that computes it to the last that reads
-        it."""
+        """Return the columns of values that cross, each from the stage that computes it to its last use."""
         worker, stage, program = self.parts.worker, self.parts.stage, self.instructions
         last = {node: self.parts.stages for node in self.gathered.values() if not program.is_leaf(node)}
         for node in program.order:
@@ -467,8 +465,7 @@ class Team:
         return column
 
     def write_leaves(self) -> tuple[dict[Position, int], dict[Position, float]]:
-        """Store results that are arguments or constants; return the columns of gathered results, and
-        constants."""
+        """Store results that are leaves; return the columns of gathered results, and constants."""
         writer, program = self.context.writer, self.instructions
         for node in self.stored:
             if program.ops[node] == "constant":
@@ -530,8 +527,7 @@ class Team:
             self.context.places[array].store(self.context.writer, value, position)
 
     def _own(self, worker: int) -> Instructions:
-        """Return the instructions of a worker, in the common order, by stages; other workers' values are
-        leaves."""
+        """Return the instructions of a worker by stages; other workers' values are leaves."""
         whole, parts = self.instructions, self.parts
         foreign = [owner not in (-1, worker) for owner in parts.worker]
         mine = [node for node in whole.order if parts.worker[node] == worker]
@@ -557,8 +553,7 @@ class Team:
         return found
 
     def _by_stage(self, steps: list[Step]) -> list[list[Step]]:
-        """Divide steps by stages: a load belongs to the computation that follows, a spill to the one
-        before."""
+        """Divide steps by stages: loads belong to the computation that follows, spills to the one before."""
         found: list[list[Step]] = [[] for _ in range(self.parts.stages)]
         before: list[Step] = []
         now = 0

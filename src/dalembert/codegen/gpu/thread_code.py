@@ -142,8 +142,7 @@ class Compute:
         self.workers = [self._insert_addresses(lines) for lines in self.workers]
 
     def _insert_addresses(self, lines: list[str]) -> list[str]:
-        """Return the lines of a phase with its memory and the addresses of slots inserted after the first
-        label."""
+        """Return the lines of a phase with its memory and the addresses of slots inserted."""
         if not lines:
             return []
         start = [
@@ -202,8 +201,7 @@ class Compute:
         self.slots.weight = frequency(loop, case)
 
     def _write_workers(self) -> dict[str, list[str]]:
-        """Write the code of each worker, if several threads compute a sample; the phase itself is then
-        empty."""
+        """Write the code of each worker, if several threads compute a sample; the phase is then empty."""
         if self.layout.parts == 1:
             return {}
         statement = only_straight(self.program)
@@ -334,8 +332,7 @@ class Compute:
                 fill(self.writer, self.context.places[name], start, stop)
 
     def _gather(self, columns: Mapping[Position, int], numbers: Mapping[Position, float]) -> None:
-        """Record the column of each element of the results; constants have columns, elements not stored are
-        zero."""
+        """Record the columns of the results' elements, constants included; elements not stored are zero."""
         constants: dict[float, int] = {}
         for spec in self.program.outputs:
             if spec.name not in self.arrays.gathered:
@@ -349,13 +346,12 @@ class Compute:
     def _keep_results(
         self, sources: Mapping[Position, Source]
     ) -> tuple[dict[Position, int], dict[Position, float]]:
-        """Keep the computed elements of the results in shared memory; return their columns, and the
-        constants."""
+        """Keep the computed results in shared memory; return their columns, and the constants."""
         size = self.writer.type.size
         numbers = {place: found.constant for place, found in sources.items() if found.constant is not None}
         slots = {place: found.offset // size for place, found in sources.items() if place not in numbers}
-        self.slots.keep(set(slots.values()))
-        return {place: self.slots.kept_column(slot) for place, slot in slots.items()}, numbers
+        columns = self.slots.keep(set(slots.values()))
+        return {place: columns[slot] for place, slot in slots.items()}, numbers
 
     def _carry(self) -> None:
         """Copy the results of the step to the carried inputs of the next one."""
