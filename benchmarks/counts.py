@@ -13,7 +13,7 @@ from timing import table
 import dalembert as da
 from dalembert.algorithms import sparse
 from dalembert.spatial import Mat3, Vec3
-from dalembert.tracing import BOOK_RULES, NO_RULES, RULES, ArrayInput, count_operations, trace
+from dalembert.tracing import BOOK_RULES, NO_RULES, RULES, ArrayArgument, count_operations, trace
 
 ALGORITHMS = {"inverse_dynamics": "RNEA", "mass_matrix": "CRBA", "forward_dynamics": "ABA"}
 
@@ -77,7 +77,7 @@ def factorisations() -> list[str]:
     rng = np.random.default_rng(6)
     lam = [int(rng.integers(-1, k)) if k else -1 for k in range(24)]
     n, (d1, d2) = len(lam), sparse.operation_sums(lam)
-    x, H = ArrayInput("x", (n,)), ArrayInput("H", (n, n))
+    x, H = ArrayArgument("x", (n,)), ArrayArgument("H", (n, n))
     both = {"unit": True}
     lines = {
         "LTL factor": (lambda H: sparse.factor_ltl(H, lam), (H,), (d1 + d2, d2, n)),
@@ -87,7 +87,7 @@ def factorisations() -> list[str]:
         "L^-1 x": (lambda L, b: sparse.solve_l(L, lam, b), (H, x), (n + d1, d1, 0)),
         "L^-T x": (lambda L, b: sparse.solve_l_transposed(L, lam, b), (H, x), (n + d1, d1, 0)),
         "LTDL factor": (lambda H: sparse.factor_ltdl(H, lam), (H,), (d1 + d2, d2, 0)),
-        "LTDL solve": (lambda L, D, b: sparse.solve_ltdl(L, D, lam, b), (H, ArrayInput("D", (n,)), x),
+        "LTDL solve": (lambda L, D, b: sparse.solve_ltdl(L, D, lam, b), (H, ArrayArgument("D", (n,)), x),
                        (n + 2 * d1, 2 * d1, 0)),
         "L x, unit": (lambda L, b: sparse.multiply_l(L, lam, b, **both), (H, x), (d1, d1, 0)),
         "L^-1 x, unit": (lambda L, b: sparse.solve_l(L, lam, b, **both), (H, x), (d1, d1, 0)),
@@ -120,7 +120,9 @@ def example() -> list[str]:
         ("the book's rules", BOOK_RULES, False, 5),
         ("all our rules", RULES, True, 5),
     ):
-        total = count_operations(trace(tau, [ArrayInput("v", (3,))], rules=rules, share=share).values).total
+        total = count_operations(
+            trace(tau, [ArrayArgument("v", (3,))], rules=rules, share=share).values
+        ).total
         rows.append([label, str(book), str(total)])
         if total > book:
             missed.append(f"section 10.4, {label}")

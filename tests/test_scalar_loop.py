@@ -12,7 +12,7 @@ from dalembert import scalar
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, TracingError
 from dalembert.model.joints.dual import Dual
 from dalembert.spatial import Vec3
-from dalembert.tracing import ArrayInput, Graph, evaluate, interpret, trace
+from dalembert.tracing import ArrayArgument, Graph, evaluate, interpret, trace
 
 
 def root(a):
@@ -105,7 +105,7 @@ def test_any_nesting_is_carried(kind):
 
     expected = [1.0, 1.5, 3.0, 3.0, 0.25, 1.5, 2.5, 3.5]
     if kind == "traced":
-        program = trace(function, [ArrayInput("s")]).program()
+        program = trace(function, [ArrayArgument("s")]).program()
         assert interpret(program, {"s": [0.5]})["output"] == expected
     else:
         given = 0.5 if kind == "float" else np.array([0.5, 0.5])

@@ -407,7 +407,7 @@ class Servo:
         """Return kp, kd and effort for each velocity variable of a model, `(…, nv)`; zero where there is no
         motor.
         """
-        driven = _driven(model)
+        driven, limits = _motors(model)
         found: dict[str, Array] = {}
         for name, given in (("kp", self.kp), ("kd", self.kd)):
             values = positive_gain(name, per_direction(name, given, model.nv, [("q", np.zeros(1))]))
@@ -421,9 +421,7 @@ class Servo:
                     "name it in builder.set_actuated"
                 )
             found[name] = values * driven
-        effort = (
-            _efforts(model) if self.effort is None else per_direction("effort", self.effort, model.nv, [])
-        )
+        effort = limits if self.effort is None else per_direction("effort", self.effort, model.nv, [])
         if np.any(~(effort >= 0.0)):
             raise ArgumentError("Servo: effort must be a torque or force from 0 on")
         found["effort"] = np.minimum(effort, UNBOUNDED_EFFORT) * driven
@@ -436,25 +434,24 @@ class Servo:
         return tuple(int(place) for place in np.flatnonzero(stiff[0] | stiff[1]))
 
 
-def _driven(model: Model) -> npt.NDArray[np.bool_]:
-    """Return a mask of the velocity variables whose joints have motors; free joints have none."""
-    found = np.zeros(model.nv, bool)
-    for body in model.bodies:
-        if body.joint_name in model.actuated and not isinstance(body.joint, Free):
-            found[list(_places(body))] = True
+def _motors(model: Model) -> tuple[npt.NDArray[np.bool_], Array]:
+    """Return a mask of the velocity variables whose joints have motors, of which free joints have none, and
+    the limits of their efforts; kept with the model, since each rollout asks twice.
+    """
+    found: tuple[npt.NDArray[np.bool_], Array] | None = model.functions.get("motors")
+    if found is None:
+        driven, efforts = np.zeros(model.nv, bool), np.full(model.nv, math.inf)
+        for body in model.bodies:
+            if body.joint_name in model.actuated and not isinstance(body.joint, Free):
+                driven[list(_places(body))] = True
+            if body.dependence is None:
+                efforts[body.v_slice] = as_array("effort", body.limits.effort, ())
+        found = model.functions["motors"] = (driven, efforts)
     return found
 
 
 def _places(body: Body) -> range:
     return range(0) if body.dependence is not None else range(body.v_slice.start, body.v_slice.stop)
-
-
-def _efforts(model: Model) -> Array:
-    found = np.full(model.nv, math.inf)
-    for body in model.bodies:
-        if body.dependence is None:
-            found[body.v_slice] = as_array("effort", body.limits.effort, ())
-    return found
 
 
 def per_direction(
@@ -485,7 +482,7 @@ def per_direction(
         raise ShapeError(
             f"{name}: expected one number or {size}, got shape {array.shape}; a batch is (…, {size})"
         )
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)])
+    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)]) if before or after else array
 
 
 def positive_gain(name: str, gain: Array) -> Array:

@@ -10,7 +10,8 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
 from dalembert.spatial import RigidInertia, Transform, leaves
 from dalembert.tracing.evaluation import evaluate
-from dalembert.tracing.trace import ArrayInput, trace
+from dalembert.tracing.program import ArrayArgument
+from dalembert.tracing.trace import trace
 
 FUNCTIONS = {
     "inverse_dynamics": lambda m, q, v, a: algorithms.inverse_dynamics(m, q, v, a),
@@ -62,7 +63,7 @@ def test_traces_equal_floats(name):
     function = FUNCTIONS[name]
     model = random_tree(2, 9)
     single = state(model, 61)[:3]
-    inputs = [ArrayInput(n, (len(x),)) for n, x in zip("qva", single)]
+    inputs = [ArrayArgument(n, (len(x),)) for n, x in zip("qva", single)]
     traced = trace(lambda q, v, a: flat(function(model, q, v, a)), inputs)
     results = evaluate(traced.values, {n: np.array(x) for n, x in zip("qva", single)})
     close(np.array(results, dtype=float), np.array(flat(function(model, *single)), dtype=float), 1e-10)

@@ -6,7 +6,8 @@ from tests.codegen.sample_programs import bits, run
 
 from dalembert import scalar
 from dalembert.codegen import compile_program
-from dalembert.tracing.trace import ArrayInput, trace
+from dalembert.tracing.program import ArrayArgument
+from dalembert.tracing.trace import trace
 
 SAMPLES = np.random.default_rng(8).standard_normal((16, 4))
 
@@ -50,7 +51,7 @@ def test_bits_of_an_output_do_not_depend_on_those_after_it(seed, dtype):
     function = random_function(seed)
 
     def end_of(outputs):
-        program = trace(outputs, [ArrayInput("x", (4,))]).program()
+        program = trace(outputs, [ArrayArgument("x", (4,))]).program()
         return run(compile_program(program, dtype=dtype), {"x": SAMPLES.astype(dtype)})["output0"]
 
     alone, beside = end_of(lambda x: function(x)[:1]), end_of(function)

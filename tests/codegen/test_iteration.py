@@ -13,14 +13,14 @@ from dalembert.codegen.memory import zero_runs
 from dalembert.tracing.evaluation import interpret
 from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight
-from dalembert.tracing.trace import ArrayInput, trace
+from dalembert.tracing.program import ArrayArgument, ArraySpec, Loop, Program, Store, Straight
+from dalembert.tracing.trace import trace
 
 ROWS = 37
 
 
 def program_of(function):
-    return trace(function, [ArrayInput("x", (3,))]).program()
+    return trace(function, [ArrayArgument("x", (3,))]).program()
 
 
 def samples(dtype="float64"):

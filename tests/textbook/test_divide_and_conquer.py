@@ -15,7 +15,8 @@ from dalembert.textbook import constraint_space
 from dalembert.textbook import recursive_assembly as divide_and_conquer
 from dalembert.textbook.recursive_assembly import plan_in_pairs, plan_one_by_one
 from dalembert.tracing.expression import live
-from dalembert.tracing.trace import ArrayInput, trace
+from dalembert.tracing.program import ArrayArgument
+from dalembert.tracing.trace import trace
 
 METHODS = {
     "divide_and_conquer": divide_and_conquer.divide_and_conquer,
@@ -134,7 +135,7 @@ def test_loops_with_repeated_constraints(name, method):
 def critical_path(algorithm, n):
     """The longest chain of operations that depend on each other, at rest."""
     chain = aligned(da.models.gu(n))
-    inputs = [ArrayInput("q", (n,)), ArrayInput("tau", (n,))]
+    inputs = [ArrayArgument("q", (n,)), ArrayArgument("tau", (n,))]
     values = trace(lambda q, tau: algorithm(chain, q, [0.0] * n, tau), inputs).values
     depth = {}
     for node in live(values):

@@ -7,7 +7,7 @@ from dalembert.tracing import (
     BOOK_RULES,
     NO_RULES,
     RULES,
-    ArrayInput,
+    ArrayArgument,
     count_operations,
     count_program,
     interpret,
@@ -31,7 +31,7 @@ def gyroscopic_torque(v):
 
 
 def recorded(rules, share=True):
-    return trace(gyroscopic_torque, [ArrayInput("v", (3,))], rules=rules, share=share)
+    return trace(gyroscopic_torque, [ArrayArgument("v", (3,))], rules=rules, share=share)
 
 
 def test_general_code_records_29_operations():
@@ -72,7 +72,7 @@ def test_a_parameter_left_open_stays_an_input():
         p = [v[1] * h[2] - v[2] * h[1], v[2] * h[0] - v[0] * h[2], v[0] * h[1] - v[1] * h[0]]
         return dot(p, AXIS)
 
-    program = trace(with_inertia, [ArrayInput("v", (3,)), ArrayInput("inertia", (3,))]).program()
+    program = trace(with_inertia, [ArrayArgument("v", (3,)), ArrayArgument("inertia", (3,))]).program()
     for v, inertia in np.random.default_rng(8).normal(size=(10, 2, 3)).tolist():
         result = interpret(program, {"v": v, "inertia": inertia})["output"][0]
         assert result == pytest.approx((inertia[1] - inertia[0]) * v[0] * v[1], abs=1e-13)

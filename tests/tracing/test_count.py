@@ -5,7 +5,7 @@ import pytest
 from dalembert import scalar
 from dalembert.tracing import (
     NO_RULES,
-    ArrayInput,
+    ArrayArgument,
     Graph,
     OperationCount,
     count_operations,
@@ -56,7 +56,7 @@ def test_dense_products_have_their_textbook_counts(n):
     def product(A, x):
         return [sum((A[i][k] * x[k] for k in range(1, n)), A[i][0] * x[0]) for i in range(n)]
 
-    count = count_program(trace(product, [ArrayInput("A", (n, n)), ArrayInput("x", (n,))]).program())
+    count = count_program(trace(product, [ArrayArgument("A", (n, n)), ArrayArgument("x", (n,))]).program())
     assert (count.multiplications, count.additions) == (n * n, n * (n - 1))
 
 

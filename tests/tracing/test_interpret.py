@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
-from dalembert.tracing import NO_RULES, OPERATIONS, ArrayInput, Graph, evaluate, interpret, trace
+from dalembert.tracing import NO_RULES, OPERATIONS, ArrayArgument, Graph, evaluate, interpret, trace
 from dalembert.tracing.operations import divide, fused_multiply_add
 
 VALUES = st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3)
@@ -18,7 +18,7 @@ VALUES = st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3)
 @settings(max_examples=200)
 @given(recipe=recipes(RING + BRANCHING + SMOOTH), values=VALUES)
 def test_a_program_without_rules_computes_bit_for_bit_what_was_written(recipe, values):
-    recorded = trace(lambda x: cook(recipe, x), [ArrayInput("x", (3,))], rules=NO_RULES)
+    recorded = trace(lambda x: cook(recipe, x), [ArrayArgument("x", (3,))], rules=NO_RULES)
     direct = [float(item) for item in cook(recipe, values)]
     result = interpret(recorded.program(), {"x": values})["output"]
     np.testing.assert_array_equal(result, direct)
@@ -28,7 +28,7 @@ def test_a_program_without_rules_computes_bit_for_bit_what_was_written(recipe, v
 @given(recipe=recipes(RING + BRANCHING + SMOOTH), rows=st.lists(VALUES, min_size=1, max_size=4))
 def test_samples_are_independent(recipe, rows):
     """A batch of NumPy samples gives each row what it gets alone."""
-    program = trace(lambda x: cook(recipe, x), [ArrayInput("x", (3,))]).program()
+    program = trace(lambda x: cook(recipe, x), [ArrayArgument("x", (3,))]).program()
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     batch = interpret(program, {"x": columns})["output"]
     for number, row in enumerate(rows):
@@ -79,7 +79,7 @@ def test_fused_multiply_add_at_the_edges():
 
 
 def test_the_interpreter_runs_on_expressions_of_another_graph():
-    program = trace(lambda x: [x[0] * x[1] + 1.0], [ArrayInput("x", (2,))]).program()
+    program = trace(lambda x: [x[0] * x[1] + 1.0], [ArrayArgument("x", (2,))]).program()
     other = Graph()
     (node,) = interpret(program, {"x": [other.input("u", 0), 2.0]})["output"]
     assert node is 2.0 * other.input("u", 0) + 1.0

@@ -9,7 +9,7 @@ from dalembert import scalar
 from dalembert.errors import ArgumentError, ShapeError, TracingError
 from dalembert.tracing import (
     Address,
-    ArrayInput,
+    ArrayArgument,
     ArraySpec,
     Graph,
     Loop,
@@ -27,7 +27,7 @@ SAMPLES = np.random.default_rng(3).uniform(0.5, 30.0, (7, 3))
 
 
 def program_of(function):
-    return trace(function, [ArrayInput("x", (3,))]).program()
+    return trace(function, [ArrayArgument("x", (3,))]).program()
 
 
 def agree(function):

@@ -18,7 +18,8 @@ from dalembert.tracing.graph import (
     max_operations,
     program_size,
 )
-from dalembert.tracing.trace import ArrayInput, trace
+from dalembert.tracing.program import ArrayArgument
+from dalembert.tracing.trace import trace
 
 
 def products(count: int):
@@ -57,7 +58,7 @@ def test_a_function_that_would_be_traced_for_ever_is_refused_while_it_is_traced(
             x = x * x + 1.0
 
     with pytest.raises(ProgramSizeError, match="more than 2,000 operations traced, and only 1,000 may be"):
-        trace(endless, [ArrayInput("x")])
+        trace(endless, [ArrayArgument("x")])
 
 
 def test_the_refusal_names_function_model_size_and_remedy(monkeypatch):

@@ -12,7 +12,7 @@ from dalembert import scalar
 from dalembert.errors import ArgumentError
 from dalembert.tracing import (
     RULES,
-    ArrayInput,
+    ArrayArgument,
     Graph,
     Program,
     Store,
@@ -36,7 +36,7 @@ def compiled(program):
 @given(recipe=recipes(RING + BRANCHING + SMOOTH, longest=25), values=VALUES)
 def test_emitted_code_is_bit_for_bit_the_interpreter(recipe, values):
     """RBDA-10.4-SYMBOLIC"""
-    program = trace(lambda x: cook(recipe, x), [ArrayInput("x", (3,))], rules=RULES).program()
+    program = trace(lambda x: cook(recipe, x), [ArrayArgument("x", (3,))], rules=RULES).program()
     np.testing.assert_array_equal(compiled(program)(values), interpret(program, {"x": values})["output"])
 
 
@@ -49,7 +49,7 @@ def test_a_double_pendulum_reads_as_written():
         first = (1.5 + c) * a[0] + (0.25 + 0.5 * c) * a[1] - h * (2.0 * v[0] * v[1] + v[1] * v[1])
         return [first, (0.25 + 0.5 * c) * a[0] + 0.25 * a[1] + h * v[0] * v[0]]
 
-    recorded = trace(torques, [ArrayInput(name, (2,)) for name in "qva"], names=["tau"])
+    recorded = trace(torques, [ArrayArgument(name, (2,)) for name in "qva"], names=["tau"])
     source = python_source(recorded.program(), name="torques")
     assert "from dalembert.scalar import cos, sin" in source
     assert "def torques(q, v, a):" in source
@@ -74,7 +74,7 @@ def test_a_double_pendulum_reads_as_written():
     ],
 )
 def test_parentheses_are_where_they_must_be(function):
-    graph_rules = trace(function, [ArrayInput("x", (3,))]).program()
+    graph_rules = trace(function, [ArrayArgument("x", (3,))]).program()
     values = [0.7, -1.3, 2.1]
     assert compiled(graph_rules)(values) == interpret(graph_rules, {"x": values})["output"]
     assert compiled(graph_rules)(values) == pytest.approx([function(values)], rel=1e-14)
@@ -101,11 +101,11 @@ def test_nonfinite_constants_and_fused_operations_are_written():
 
 @pytest.mark.parametrize("name", ["q.1", "for", "sin", "upper arm", "1st", "i"])
 def test_arrays_that_python_cannot_name_get_a_name_that_it_can(name):
-    program = trace(lambda x: 2.0 * x, [ArrayInput(name)]).program()
+    program = trace(lambda x: 2.0 * x, [ArrayArgument(name)]).program()
     assert compiled(program)([3.0]) == [6.0]
 
 
 def test_two_arrays_that_would_share_an_identifier_are_refused():
-    program = trace(lambda x, y: x + y, [ArrayInput("a.b"), ArrayInput("a b")]).program()
+    program = trace(lambda x, y: x + y, [ArrayArgument("a.b"), ArrayArgument("a b")]).program()
     with pytest.raises(ArgumentError, match="are both a_b"):
         python_source(program)

@@ -7,7 +7,7 @@ import pytest
 
 from dalembert import scalar
 from dalembert.errors import ArgumentError, TracingError
-from dalembert.tracing import ArrayInput, interpret, refused, trace
+from dalembert.tracing import ArrayArgument, interpret, refused, trace
 
 
 class Pose(NamedTuple):
@@ -26,7 +26,7 @@ def run(recorded, **inputs):
 def test_arguments_are_nested_lists_in_row_major_order():
     recorded = trace(
         lambda A, x, s: [s * sum(a * b for a, b in zip(row, x)) for row in A],
-        [ArrayInput("A", (2, 3)), ArrayInput("x", (3,)), ArrayInput("s")],
+        [ArrayArgument("A", (2, 3)), ArrayArgument("x", (3,)), ArrayArgument("s")],
     )
     A, x = np.arange(6.0).reshape(2, 3), np.array([1.0, -2.0, 0.5])
     np.testing.assert_allclose(run(recorded, A=A, x=x, s=3.0), 3.0 * A @ x)
@@ -47,7 +47,7 @@ def test_arguments_are_nested_lists_in_row_major_order():
     ],
 )
 def test_results_keep_their_shapes(function, shapes):
-    recorded = trace(function, [ArrayInput("x", (2,))])
+    recorded = trace(function, [ArrayArgument("x", (2,))])
     assert [item.shape for item in recorded.outputs] == shapes
     numbers = [0.3, -0.7]
     expected = function(numbers)
@@ -62,12 +62,12 @@ def test_results_keep_their_shapes(function, shapes):
 
 
 def test_named_results_name_the_outputs():
-    recorded = trace(lambda x: Pose(x[0], x), [ArrayInput("x", (2,))])
+    recorded = trace(lambda x: Pose(x[0], x), [ArrayArgument("x", (2,))])
     assert [item.name for item in recorded.outputs] == ["angle", "point"]
     assert run(recorded, x=[1.0, 2.0]).angle == 1.0
-    mapping = trace(lambda x: {"a": x[0], "b": x[1]}, [ArrayInput("x", (2,))])
+    mapping = trace(lambda x: {"a": x[0], "b": x[1]}, [ArrayArgument("x", (2,))])
     assert run(mapping, x=[1.0, 2.0]) == {"a": 1.0, "b": 2.0}
-    named = trace(lambda x: (x[0], x[1]), [ArrayInput("x", (2,))], names=["first", "second"])
+    named = trace(lambda x: (x[0], x[1]), [ArrayArgument("x", (2,))], names=["first", "second"])
     assert [item.name for item in named.outputs] == ["first", "second"]
 
 
@@ -78,7 +78,7 @@ def test_values_of_other_classes_are_flattened_by_the_caller():
 
     recorded = trace(
         lambda x: [Pair(x[0], 2.0), Pair(0.0, x[1])],
-        [ArrayInput("x", (2,))],
+        [ArrayArgument("x", (2,))],
         flatten=lambda pair: [pair.a, pair.b],
     )
     np.testing.assert_array_equal(run(recorded, x=[3.0, 4.0]), [[3.0, 2.0], [0.0, 4.0]])
@@ -95,18 +95,18 @@ def test_values_of_other_classes_are_flattened_by_the_caller():
 )
 def test_results_that_are_no_arrays_are_named(function, message):
     with pytest.raises(TracingError, match=message):
-        trace(function, [ArrayInput("x", (2,))])
+        trace(function, [ArrayArgument("x", (2,))])
 
 
 def test_wrong_number_of_names():
     with pytest.raises(ArgumentError, match="2 names for 1 outputs"):
-        trace(lambda x: x, [ArrayInput("x", (2,))], names=["a", "b"])
+        trace(lambda x: x, [ArrayArgument("x", (2,))], names=["a", "b"])
 
 
 def test_a_check_refuses_rows():
     recorded = trace(
         lambda x: x[0],
-        [ArrayInput("x", (2,))],
+        [ArrayArgument("x", (2,))],
         check=lambda x: scalar.absolute(x[0] * x[0] + x[1] * x[1] - 1.0) > 1e-6,
     )
     program = recorded.program()
@@ -115,10 +115,10 @@ def test_a_check_refuses_rows():
     assert not refused(program, {"x": [float("nan"), 0.8]})
     rows = np.array([[0.6, 0.8], [1.0, 1.0]])
     np.testing.assert_array_equal(refused(program, {"x": list(rows.T)}), [False, True])
-    assert refused(trace(lambda x: x, [ArrayInput("x")], check=lambda x: True).program(), {"x": [0.0]})
-    assert not refused(trace(lambda x: x, [ArrayInput("x")]).program(), {"x": [0.0]})
+    assert refused(trace(lambda x: x, [ArrayArgument("x")], check=lambda x: True).program(), {"x": [0.0]})
+    assert not refused(trace(lambda x: x, [ArrayArgument("x")]).program(), {"x": [0.0]})
 
 
 def test_numpy_functions_are_refused_where_they_stand():
     with pytest.raises(TracingError, match=r"test_trace\.py:\d+: NumPy has no functions.*dalembert\.scalar"):
-        trace(lambda x: np.sin(x[0]), [ArrayInput("x", (2,))])
+        trace(lambda x: np.sin(x[0]), [ArrayArgument("x", (2,))])

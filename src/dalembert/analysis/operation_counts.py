@@ -17,8 +17,8 @@ from dalembert.model.joints import Revolute
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.models.random_trees import random_inertia, random_placement
-from dalembert.tracing.program import OperationCount, count_operations
-from dalembert.tracing.trace import ArrayInput, trace
+from dalembert.tracing.program import ArrayArgument, OperationCount, count_operations
+from dalembert.tracing.trace import trace
 
 COUNTED: Final = (
     "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_forces",
@@ -129,7 +129,7 @@ def factoring_count(model: Model) -> OperationCount:
         L, D = factor_ltdl(H, lam)
         return solve_ltdl(L, D, lam, b)
 
-    return count_operations(trace(solve, [ArrayInput("H", (n, n)), ArrayInput("b", (n,))]).values)
+    return count_operations(trace(solve, [ArrayArgument("H", (n, n)), ArrayArgument("b", (n,))]).values)
 
 
 @own_errors

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.host.foreign_arrays import float_type, require_numpy
 from dalembert.host.process import readable
+from dalembert.tracing.program import ArrayArgument as ArrayArgument
 
 # Memory for large results, used again.
 #
@@ -111,19 +112,6 @@ CHARACTERS: Final = {dtype.char: name for name, dtype in DTYPES.items()}
 
 @final
 @dataclass(frozen=True, slots=True)
-class ArrayArgument:
-    """Name and shape of one argument or result, without batch axes."""
-
-    name: str
-    shape: tuple[int, ...]
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-
-@final
-@dataclass(frozen=True, slots=True)
 class Rows:
     """The arguments of a call as matrices `(rows, size)` or `(1, size)`, and the batch shape."""
 
@@ -189,28 +177,34 @@ def plain_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dty
 def as_rows(signature: Sequence[ArrayArgument], values: Sequence[object], dtype: str) -> Rows:
     """Bring any values to rows of the signature's sizes."""
     arrays = [_as_array(argument, value, dtype) for argument, value in zip(signature, values, strict=True)]
-    batches = [
-        array.shape[: array.ndim - len(argument.shape)]
-        for argument, array in zip(signature, arrays, strict=True)
-    ]
-    try:
-        batch = np.broadcast_shapes(*batches)
-    except (ValueError, RuntimeError):  # the latter for too many axes
-        given = ", ".join(f"{a.name} {array.shape}" for a, array in zip(signature, arrays, strict=True))
-        raise ShapeError(
-            f"the batch shapes do not broadcast: {given}; the axes before the last "
-            f"({', '.join(f'{a.name}: {a.shape}' for a in signature)}) must agree or be 1"
-        ) from None
-    count = math.prod(batch)
+    batches, batch = broadcast_batches(signature, [array.shape for array in arrays])
     matrices = tuple(
         _matrix(array, argument, own, batch)
         for array, argument, own in zip(arrays, signature, batches, strict=True)
     )
-    return Rows(batch, count, matrices)
+    return Rows(batch, math.prod(batch), matrices)
+
+
+def broadcast_batches(
+    signature: Sequence[ArrayArgument], shapes: Sequence[tuple[int, ...]]
+) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
+    """Return the batch shape of each argument, and of the call."""
+    pairs = list(zip(signature, shapes, strict=True))
+    batches = [shape[: len(shape) - len(item.shape)] for item, shape in pairs]
+    try:
+        return batches, np.broadcast_shapes(*batches)
+    except (ValueError, RuntimeError):  # the latter for too many axes
+        given = ", ".join(f"{item.name} {shape}" for item, shape in pairs)
+        raise ShapeError(
+            f"the batch shapes do not broadcast: {given}; the axes before the last "
+            f"({', '.join(f'{item.name}: {item.shape}' for item in signature)}) must agree or be 1"
+        ) from None
 
 
 def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool = False) -> Array:
     """Return an array of that shape, or of a batch of it: float64, or with `follow` float32 if given so."""
+    if type(value) is float and not shape:  # a Servo has dozens of them
+        return np.array(value)
     dtype = pick_dtype([(name, value)]) if follow else "float64"
     return _as_array(ArrayArgument(name, shape), value, dtype)
 
@@ -233,7 +227,7 @@ def with_column_axis(*values: tuple[str, object, int]) -> list[Array]:
 def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out: object) -> list[Result]:
     """Return memory for the results: new arrays, or those of `out`."""
     results = []
-    for item, target in zip(signature, _given_results(signature, out), strict=True):
+    for item, target in zip(signature, given_results(signature, out), strict=True):
         shape = rows.batch + item.shape
         if target is None:
             array = _room(item.name, shape, dtype)
@@ -264,7 +258,8 @@ def _room(name: str, shape: tuple[int, ...], dtype: str) -> Array:
         ) from None
 
 
-def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Array | None]:
+def given_results(signature: Sequence[ArrayArgument], out: object) -> list[Any]:
+    """Return the arrays of `out`, one for each result; None where there is none."""
     if out is None:
         return [None] * len(signature)
     arrays = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -273,21 +268,32 @@ def _given_results(signature: Sequence[ArrayArgument], out: object) -> list[Arra
         raise ArgumentError(
             f"out holds {len(arrays)} arrays, but there are {len(signature)} results: {names}"
         )
-    return cast("list[Array | None]", arrays)
+    return arrays
+
+
+def require_result(result: ArrayArgument, target: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """Refuse memory for a result, on the host or a GPU, of another shape or float type."""
+    if target.shape != shape:
+        raise ShapeError(f"out for {result.name}: expected shape {shape}, got {target.shape}")
+    if target.dtype != dtype:
+        raise DtypeError(f"out for {result.name}: expected {dtype}, got {target.dtype}")
 
 
 def check_result(result: ArrayArgument, target: object, shape: tuple[int, ...], dtype: str) -> None:
+    """Refuse what is not a NumPy array for a result that may be written."""
     if not isinstance(target, np.ndarray):
         raise DtypeError(f"out for {result.name} must be a NumPy array, got {type(target).__name__}")
-    if target.shape != shape:
-        raise ShapeError(f"out for {result.name}: expected shape {shape}, got {target.shape}")
-    if target.dtype != DTYPES[dtype]:
-        raise DtypeError(f"out for {result.name}: expected {dtype}, got {target.dtype}")
+    require_result(result, target, shape, dtype)
     if not target.flags.writeable:
         raise ArgumentError(f"out for {result.name} is read-only")
 
 
 def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
+    if type(value) is np.ndarray and value.dtype is DTYPES[dtype]:  # most values, in a hundredth of the time
+        require_shape(argument, value.shape)
+        return value
+    if type(value) is float and not argument.shape:
+        return np.array(value, DTYPES[dtype])
     if value is None:
         raise ArgumentError(
             f"{argument.name} is missing; expected an array of shape {argument.shape}{_batch_hint(argument)}"
@@ -308,15 +314,18 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
             f"{argument.name} is {array.dtype}, but this function is compiled for {dtype}; "
             "convert it with .astype"
         )
-    inner = len(argument.shape)
-    if array.ndim < inner or array.shape[array.ndim - inner :] != argument.shape:
-        raise ShapeError(
-            f"{argument.name}: expected {argument.shape}, got {array.shape}{_batch_hint(argument)}"
-        )
+    require_shape(argument, array.shape)
     try:
         return np.asarray(array, DTYPES[dtype])
     except MemoryError:
         raise _too_large(argument, array.shape) from None
+
+
+def require_shape(argument: ArrayArgument, shape: tuple[int, ...]) -> None:
+    """Refuse an argument that does not end with its own axes."""
+    split = len(shape) - len(argument.shape)
+    if split < 0 or shape[split:] != argument.shape:
+        raise ShapeError(f"{argument.name}: expected {argument.shape}, got {shape}{_batch_hint(argument)}")
 
 
 def _too_large(argument: ArrayArgument, shape: tuple[int, ...]) -> ArgumentError:

@@ -32,7 +32,6 @@ from dalembert.tracing.derivative_calls import Derivative, group_results
 from dalembert.tracing.program import OperationCount, Program, count_program
 from dalembert.tracing.program_jacobian import colour_columns, dependence
 from dalembert.tracing.source import python_source
-from dalembert.tracing.trace import ArrayInput
 
 # The binding of the values of a call to the arrays of a function.
 
@@ -335,7 +334,7 @@ class CompiledFunction:
             derivative = Derivative.of(
                 kind,
                 arguments,
-                [ArrayInput(item.name, item.shape) for item in self._signature],
+                self._signature,
                 lambda: [item.shape for item in self._kernels.results()],
                 recipe.charts(),
             )

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from dalembert.call.cuda.device import Device
     from dalembert.call.cuda.kernel import GpuKernel
 
-__all__ = ["Kernels"]
-
 STATE_NUMBERS: Final = 25
 """Numbers that a pass over a tree in loops keeps for each body and sample, measured on forward dynamics."""
 
@@ -103,10 +101,7 @@ class Kernels:
         """Return the kernel for one sample ("scalar") or for batches ("lanes")."""
         kernel = self._kernels.get(width)
         if kernel is None:
-            with (
-                self._lock,
-                _announce_slow_compilation(f"compiling {self.title} for {self.recipe.model!r} ({width})"),
-            ):
+            with self._lock, self._announced(width):
                 kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
                 self._kernels[width] = kernel
         return kernel
@@ -119,36 +114,20 @@ class Kernels:
         """Return the kernel for a GPU."""
         kernel = self._gpu_kernels.get(device.ordinal)
         if kernel is None:
-            from dalembert.compiler.gpu.modules import compile_gpu, load_gpu  # nothing else needs a GPU
+            from dalembert.compiler.gpu.modules import compile_gpu  # nothing else needs a GPU
 
-            recipe, name = self.recipe, self.title
-            with (
-                self._lock,
-                _announce_slow_compilation(f"compiling {name} for {recipe.model!r} ({device.name})"),
-            ):
-                if recipe.disk_key is not None:
-                    kernel = load_gpu(
-                        recipe.disk_key, device, dtype=self.dtype, name=name, rollout=self.rollout
-                    )
-                if kernel is None:
-                    lowered = self.lower()
-                    kernel = compile_gpu(
-                        lowered.program,
-                        device,
-                        dtype=self.dtype,
-                        name=name,
-                        key=recipe.disk_key,
-                        extra=self._extra(lowered),
-                        rollout=self.rollout,
-                    )
+            with self._lock, self._announced(device.name):
+                kernel = self._gpu_kernels.get(device.ordinal) or compile_gpu(self, device)
                 self._gpu_kernels[device.ordinal] = kernel
                 self._learn_results(kernel.extra)
         return kernel
 
-    @staticmethod
-    def _extra(lowered: Lowered) -> dict[str, object]:
-        """Return the metadata stored with a kernel."""
-        return {"results": [[item.name, list(item.shape)] for item in lowered.results]}
+    def _announced(self, target: str) -> contextlib.AbstractContextManager[None]:
+        return _announce_slow_compilation(f"compiling {self.title} for {self.recipe.model!r} ({target})")
+
+    def extra(self) -> dict[str, object]:
+        """Return the metadata to store with a kernel."""
+        return {"results": [[item.name, list(item.shape)] for item in self.lower().results]}
 
     def _learn_results(self, extra: Mapping[str, Any]) -> None:
         if self._results is None:
@@ -166,13 +145,12 @@ class Kernels:
         return kernel
 
     def _compile(self, width: str) -> codegen.CpuKernel:
-        lowered = self.lower()
         return codegen.compile_program(
-            lowered.program,
+            self.lower().program,
             dtype=self.dtype,
             lanes=self._lanes(width),
             key=self.recipe.disk_key,
-            extra=self._extra(lowered),
+            extra=self.extra(),
             rollout=self.rollout,
         )
 

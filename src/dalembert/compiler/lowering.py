@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias, final
@@ -32,9 +32,8 @@ from dalembert.scalar import Scalar
 from dalembert.spatial import ArticulatedInertia, Placement, RigidInertia, Value
 from dalembert.tracing.derivative_calls import (
     Chart,
-    ChartStatements,
+    Charts,
     Derivative,
-    StraightCharts,
     derivative_trace,
     derived_program,
     group_results,
@@ -42,8 +41,8 @@ from dalembert.tracing.derivative_calls import (
 from dalembert.tracing.evaluation import copy_trace, digest_of, replay
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph, check_size
-from dalembert.tracing.program import ArraySpec, Program, Statement, Store
-from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, assemble, trace
+from dalembert.tracing.program import ArraySpec, Program, Statement
+from dalembert.tracing.trace import ArrayOutput, Trace, trace
 
 __all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower", "trace_recipe"]
 
@@ -101,7 +100,7 @@ class Recipe:
             return dataclasses.replace(self, state=self.model.state_of_functions)
         tangents = None
         if self.model.has_functions and any(map(self.is_configuration, self.arguments)):
-            tangents = trace(self._rates, [ArrayInput("q", (self.model.nq,))])
+            tangents = trace(self._rates, [ArrayArgument("q", (self.model.nq,))])
         with _named_in_size_errors(self):
             return dataclasses.replace(self, traced=trace_recipe(self), tangents=tangents)
 
@@ -115,7 +114,7 @@ class Recipe:
     def signature(self) -> tuple[ArrayArgument, ...]:
         """The arrays of a call: the function's arguments, then what its derivatives add."""
         more = (item for derivative in self.derivatives for item in derivative.inputs)
-        return (*self.arguments, *(ArrayArgument(item.name, item.shape) for item in more))
+        return (*self.arguments, *more)
 
     def without_derivatives(self) -> Recipe:
         """Return the recipe of the function itself."""
@@ -208,8 +207,7 @@ def trace_recipe(recipe: Recipe) -> Trace:
         measures.extend(recipe.on_model(refusal.measure, symbols) for refusal in recipe.refusals)
         return result
 
-    inputs = [ArrayInput(item.name, item.shape) for item in (*recipe.arguments, *recipe.parameters)]
-    traced = trace(call, inputs, flatten=as_lists)
+    traced = trace(call, (*recipe.arguments, *recipe.parameters), flatten=as_lists)
     more = (ArrayOutput(MEASURE, (), (traced.graph.coerce(measure),)) for measure in measures)
     return dataclasses.replace(traced, outputs=(*traced.outputs, *more))
 
@@ -222,10 +220,8 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
     check = _rejection_condition(traced.graph, recipe, dtype, measures)
     if traced.graph.loops and recipe.derivatives:
         lowered = _assemble_program(traced, recipe.without_derivatives(), check)
-        sizes = {item.name: item.size for item in (*recipe.arguments, *recipe.parameters)}
-        charts = StraightCharts(traced.graph, recipe.charts(), sizes)
-        results = [ArrayInput(output.name, output.shape) for output in traced.outputs]
-        return _differentiate_program(recipe, lowered.program, results, charts, traced.rebuild)
+        charts = Charts(traced.graph, recipe.charts(), _shapes(recipe))
+        return _differentiate_program(recipe, lowered.program, lowered.results, charts, traced.rebuild)
     for derivative in recipe.derivatives:
         traced = derivative_trace(traced, derivative, recipe.charts())
     return _assemble_program(traced, recipe, check)
@@ -233,20 +229,10 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
 
 def _assemble_program(traced: Trace, recipe: Recipe, check: Expression | None) -> Lowered:
     """Assemble a program whose results have names of their own, since a function may return its argument."""
-    outputs = traced.outputs
-    stores = [
-        Store.fixed(f"result {output.name}", position, value)
-        for output in outputs
-        for position, value in enumerate(output.values)
-    ]
-    program = assemble(
-        traced.graph,
-        [ArraySpec(item.name, item.size) for item in (*recipe.signature, *recipe.parameters)],
-        [ArraySpec(f"result {output.name}", output.size) for output in outputs],
-        stores,
-        check,
-    )
-    results = tuple(ArrayArgument(output.name, output.shape) for output in outputs)
+    named = (dataclasses.replace(item, name=f"result {item.name}") for item in traced.outputs)
+    inputs = (*recipe.signature, *recipe.parameters)
+    program = dataclasses.replace(traced, inputs=inputs, outputs=tuple(named), check=check).program()
+    results = tuple(ArrayArgument(item.name, item.shape) for item in traced.outputs)
     return Lowered(program, results, lambda arrays: group_results(arrays, recipe.derivatives, traced.rebuild))
 
 
@@ -275,7 +261,7 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         check=_rejection_condition(graph, recipe, dtype),
     )
     return _differentiate_program(
-        recipe, program, [ArrayInput("output", (result.size,))], _TableCharts(tree, recipe), _only
+        recipe, program, [ArrayArgument("output", (result.size,))], _TableCharts(tree, recipe), _only
     )
 
 
@@ -284,29 +270,25 @@ def _only(results: Sequence[Any]) -> Any:
 
 
 def _differentiate_program(
-    recipe: Recipe, program: Program, results: Sequence[ArrayInput], charts: ChartStatements, rebuild: Rebuild
+    recipe: Recipe, program: Program, results: Sequence[ArrayArgument], charts: Charts, rebuild: Rebuild
 ) -> Lowered:
     """Return a program with loops and its requested derivatives."""
-    arguments = [ArrayInput(item.name, item.shape) for item in (*recipe.signature, *recipe.parameters)]
+    arguments = (*recipe.signature, *recipe.parameters)
     program, found = derived_program(program, results, recipe.derivatives, arguments, charts)
-    return Lowered(
-        program,
-        tuple(ArrayArgument(item.name, item.shape) for item in found),
-        lambda arrays: group_results(arrays, recipe.derivatives, rebuild),
-    )
+    return Lowered(program, found, lambda arrays: group_results(arrays, recipe.derivatives, rebuild))
+
+
+def _shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
+    return {item.name: item.shape for item in (*recipe.signature, *recipe.parameters)}
 
 
 @final
-class _TableCharts:
+class _TableCharts(Charts):
     """Charts of a large tree, joint by joint."""
 
     def __init__(self, tree: TableTree, recipe: Recipe) -> None:
-        self.graph = tree.graph
+        super().__init__(tree.graph, recipe.charts(), _shapes(recipe))
         self._tree = tree
-        self._sizes = {name: chart.size for name, chart in recipe.charts().items()}
-
-    def sizes(self) -> Mapping[str, int]:
-        return self._sizes
 
     def rate(self, argument: str, change: str, target: str) -> Statement:
         q, dq = InputTable(self.graph, argument), InputTable(self.graph, change)
@@ -354,7 +336,7 @@ def as_lists(value: Any) -> Any:
 
 def _trace_digest(function: Callable[..., Any], shapes: Sequence[tuple[int, ...]]) -> str:
     """Return the digest of the trace of any function of arrays."""
-    inputs = [ArrayInput(f"argument {k}", shape) for k, shape in enumerate(shapes)]
+    inputs = [ArrayArgument(f"argument {k}", shape) for k, shape in enumerate(shapes)]
     return digest_of(trace(function, inputs, flatten=as_lists))
 
 

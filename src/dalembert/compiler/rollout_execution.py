@@ -217,11 +217,12 @@ class RolloutRun:
         self.every = every
         self._measured: tuple[int, float] | None = None
         arguments = dict(zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True))
+        carried = dict(rollout.carried)
         state: dict[str, Array] = {}
         for item, matrix in arguments.items():
-            if item.name in dict(rollout.carried):
-                whole = np.array(np.broadcast_to(matrix, (rows.count, item.size)), order="C")
-                state[item.name] = whole.reshape(rows.batch + item.shape)
+            if item.name in carried:
+                state[item.name] = np.empty(rows.batch + item.shape, kernels.dtype)
+                state[item.name].reshape(rows.count, item.size)[...] = matrix
         self._inputs = [
             (matrix, item, len(matrix) > 1 or item.name in state) for item, matrix in arguments.items()
         ]

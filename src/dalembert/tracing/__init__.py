@@ -6,6 +6,7 @@ from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
 from dalembert.tracing.program import (
+    ArrayArgument,
     ArraySpec,
     Loop,
     OperationCount,
@@ -18,11 +19,11 @@ from dalembert.tracing.program import (
 )
 from dalembert.tracing.rules import BOOK_RULES, NO_RULES, RULES, Rule, RuleSet
 from dalembert.tracing.source import python_source
-from dalembert.tracing.trace import ArrayInput, ArrayOutput, Trace, trace
+from dalembert.tracing.trace import ArrayOutput, Trace, trace
 
 __all__ = [
     "Address",
-    "ArrayInput",
+    "ArrayArgument",
     "ArrayOutput",
     "ArraySpec",
     "BOOK_RULES",

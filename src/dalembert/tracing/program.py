@@ -9,6 +9,7 @@ all values are computed first, from what the arrays held before, and then stored
 from __future__ import annotations
 
 import hashlib
+import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -39,6 +40,19 @@ class ArraySpec:
             raise ArgumentError("an array needs a name")
         if self.size < 0:
             raise ShapeError(f"array {self.name!r}: size {self.size} is negative")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """Name and shape of one argument or result of a function, without batch axes; () for a scalar."""
+
+    name: str
+    shape: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
 
 @final

@@ -26,7 +26,7 @@ from dalembert.tracing.graph import Graph
 from dalembert.tracing.iteration import RecordedLoop, from_cell, is_condition, record_loop, to_cell
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.placement import Placement
-from dalembert.tracing.program import ArraySpec, Loop, Program, Statement, Store, Straight
+from dalembert.tracing.program import ArrayArgument, ArraySpec, Loop, Program, Statement, Store, Straight
 from dalembert.tracing.rules import RULES, RuleSet
 
 # The statements of a trace: straight-line code and, between it, the loops of the trace.
@@ -39,27 +39,6 @@ from dalembert.tracing.rules import RULES, RuleSet
 
 VALUES: Final = "values {}"
 """The array of the values that one part computes for others."""
-
-
-def assemble(
-    graph: Graph,
-    inputs: Sequence[ArraySpec],
-    outputs: Sequence[ArraySpec],
-    stores: Sequence[Store],
-    check: Expression | None,
-) -> Program:
-    """Return the program that stores values of a trace in its outputs."""
-    graph.grant(sys.maxsize)  # parts have copies of the nodes: as many as the trace, which was bounded
-    states: tuple[ArraySpec, ...] = ()
-    statements: tuple[Statement, ...] = (Straight(tuple(stores)),)
-    tables: dict[str, npt.NDArray[Any]] = dict(graph.tables)
-    if graph.loops:
-        made = _Statements(Placement(graph, stores))
-        statements = tuple(made.statements())
-        states = tuple(made.states())
-        tables |= made.tables
-    graph.grant()
-    return Program(tuple(inputs), tuple(outputs), states, statements, tables, check)
 
 
 @final
@@ -204,7 +183,7 @@ Flatten: TypeAlias = Callable[[Any], Any]
 
 def trace(
     function: Callable[..., Any],
-    inputs: Sequence[ArrayInput],
+    inputs: Sequence[ArrayArgument],
     *,
     flatten: Flatten | None = None,
     names: Sequence[str] | None = None,
@@ -248,19 +227,6 @@ def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class ArrayInput:
-    """An argument of the traced function: its name and its shape, () for a scalar."""
-
-    name: str
-    shape: tuple[int, ...] = ()
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-
-@final
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayOutput:
     """A result of the traced function: its name, its shape and its elements in row-major order."""
@@ -281,7 +247,7 @@ class Trace:
     returns."""
 
     graph: Graph
-    inputs: tuple[ArrayInput, ...]
+    inputs: tuple[ArrayArgument, ...]
     outputs: tuple[ArrayOutput, ...]
     check: Expression | None
     rebuild: Callable[[Sequence[Any]], Any]
@@ -293,18 +259,25 @@ class Trace:
 
     def program(self) -> Program:
         """Return the program: straight-line code and the loops that the function recorded."""
+        graph = self.graph
         stores = tuple(
             Store.fixed(output.name, position, value)
             for output in self.outputs
             for position, value in enumerate(output.values)
         )
-        return assemble(
-            self.graph,
-            [ArraySpec(item.name, item.size) for item in self.inputs],
-            [ArraySpec(item.name, item.size) for item in self.outputs],
-            stores,
-            self.check,
-        )
+        states: tuple[ArraySpec, ...] = ()
+        statements: tuple[Statement, ...] = (Straight(stores),)
+        tables: dict[str, npt.NDArray[Any]] = dict(graph.tables)
+        graph.grant(sys.maxsize)  # parts have copies of the nodes: as many as the trace, which was bounded
+        if graph.loops:
+            made = _Statements(Placement(graph, stores))
+            statements = tuple(made.statements())
+            states = tuple(made.states())
+            tables |= made.tables
+        graph.grant()
+        inputs = tuple(ArraySpec(item.name, item.size) for item in self.inputs)
+        outputs = tuple(ArraySpec(item.name, item.size) for item in self.outputs)
+        return Program(inputs, outputs, states, statements, tables, self.check)
 
 
 @contextmanager

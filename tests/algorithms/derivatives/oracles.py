@@ -25,7 +25,6 @@ from dalembert.scalar.kinds import NUMPY
 from dalembert.spatial.value import leaves
 from dalembert.tracing import interpret
 from dalembert.tracing.derivative_calls import Derivative
-from dalembert.tracing.trace import ArrayInput
 
 Array = np.ndarray[Any, Any]
 
@@ -158,7 +157,7 @@ def traced(function: Callable[..., Any], model: da.Model, names: list[str]) -> R
 
 def differentiated(of: Recipe, kind: str, *names: str) -> Recipe:
     """A derivative of that kind by arguments or parameters."""
-    inputs = [ArrayInput(item.name, item.shape) for item in (*of.signature, *of.parameters)]
+    inputs = [ArrayArgument(item.name, item.shape) for item in (*of.signature, *of.parameters)]
     shapes = lambda: [item.shape for item in lower(of, "float64").results]
     found = Derivative.of(kind, names, inputs, shapes, of.charts())
     return dataclasses.replace(of, derivatives=(*of.derivatives, found))

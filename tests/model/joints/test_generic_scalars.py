@@ -21,7 +21,7 @@ from dalembert.model.joints import (
     Universal,
 )
 from dalembert.spatial import leaves
-from dalembert.tracing import ArrayInput, evaluate, trace
+from dalembert.tracing import ArrayArgument, evaluate, trace
 
 ROWS = 5
 
@@ -70,10 +70,10 @@ def test_a_batch_is_its_rows(joint: Joint) -> None:
 def test_a_trace_computes_what_floats_do(joint: Joint) -> None:
     """RBDA-4.4-TABLE41: no value decides outside `select`: one trace serves every state."""
     inputs = [
-        ArrayInput("q", (joint.nq,)),
-        ArrayInput("v", (joint.nv,)),
-        ArrayInput("q2", (joint.nq,)),
-        ArrayInput("t"),
+        ArrayArgument("q", (joint.nq,)),
+        ArrayArgument("v", (joint.nv,)),
+        ArrayArgument("q2", (joint.nq,)),
+        ArrayArgument("t"),
     ]
     traced = trace(lambda q, v, q2, t: everything(joint, q, v, q2, t), inputs)
     for seed in range(3):
@@ -86,10 +86,10 @@ def test_traced_parameters_compute_what_numbers_do(joint: Joint) -> None:
     """RBDA-4.4-JCALC: every number of a joint may be an input of the trace."""
     flat = joint.parameters()
     inputs = [
-        ArrayInput("q", (joint.nq,)),
-        ArrayInput("v", (joint.nv,)),
-        ArrayInput("p", (len(flat),)),
-        ArrayInput("t"),
+        ArrayArgument("q", (joint.nq,)),
+        ArrayArgument("v", (joint.nv,)),
+        ArrayArgument("p", (len(flat),)),
+        ArrayArgument("t"),
     ]
     traced = trace(lambda q, v, p, t: everything(joint.with_parameters(p), q, v, q, t), inputs)
     q, v = state(joint, 5)

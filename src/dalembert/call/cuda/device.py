@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 import numpy as np
@@ -276,27 +277,35 @@ class Device:
             self.driver("cuMemcpyHtoDAsync_v2", address, array.ctypes.data, array.nbytes, stream)
             self.driver("cuStreamSynchronize", stream)
 
-    def download(self, array: npt.NDArray[Any], address: int, stream: int = 0) -> None:
+    def download(self, array: npt.NDArray[Any], address: int, stream: int = 0, *, doing: str = "") -> None:
         """Copy memory of the device to a contiguous array of the host, and wait for it."""
         with self.current():
             self.driver("cuMemcpyDtoHAsync_v2", array.ctypes.data, address, array.nbytes, stream)
-            self.driver("cuStreamSynchronize", stream)
+            self.driver("cuStreamSynchronize", stream, doing=doing)
 
     def copy_rows(
         self, target: tuple[int, int], source: tuple[int, int], width: int, rows: int, stream: int
     ) -> None:
         """Copy rows of `width` bytes between places (address, bytes between rows) on the device."""
         if width and rows:
-            self._copy(_Copy.of((_ON_DEVICE, *target), (_ON_DEVICE, *source), width, rows), stream)
+            self._copy((_ON_DEVICE, *target), (_ON_DEVICE, *source), width, rows, stream)
 
     def fetch_rows(self, matrix: npt.NDArray[Any], address: int, stride: int, stream: int) -> None:
         """Copy rows of the device to a matrix of the host, and wait for them."""
         count, width = len(matrix), matrix.strides[0]
         target = (_ON_HOST, matrix.ctypes.data, width)
-        self._copy(_Copy.of(target, (_ON_DEVICE, address, stride or width), width, count), stream)
+        self._copy(target, (_ON_DEVICE, address, stride or width), width, count, stream)
         self.synchronize(stream)
 
-    def _copy(self, copy: _Copy, stream: int) -> None:
+    def _copy(
+        self, target: tuple[int, int, int], source: tuple[int, int, int], width: int, rows: int, stream: int
+    ) -> None:
+        """Copy rows between two places, each (memory type, address, bytes between rows)."""
+        copy = _Copy(width=width, height=rows)
+        for side, (memory, address, pitch) in (("source", source), ("target", target)):
+            setattr(copy, f"{side}_memory", memory)
+            setattr(copy, f"{side}_{'host' if memory == _ON_HOST else 'device'}", address)
+            setattr(copy, f"{side}_pitch", pitch)
         with self.current():
             self.driver("cuMemcpy2DAsync_v2", ctypes.byref(copy), stream)
 
@@ -380,16 +389,14 @@ class Device:
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Loaded:
     """The resources of a kernel on a GPU: its module and memory; `captured` once a graph may launch it
     again."""
 
-    __slots__ = ("captured", "memory", "module")
-
-    def __init__(self, module: int) -> None:
-        self.module = module
-        self.memory: set[int] = set()
-        self.captured = False
+    module: int
+    memory: set[int] = field(default_factory=set)
+    captured: bool = False
 
 
 _ON_HOST, _ON_DEVICE = 1, 2
@@ -413,21 +420,9 @@ class _Copy(ctypes.Structure):
         )
     ) + (("width", ctypes.c_size_t), ("height", ctypes.c_size_t))
 
-    @classmethod
-    def of(cls, target: tuple[int, int, int], source: tuple[int, int, int], width: int, rows: int) -> _Copy:
-        """Return a copy between two places, each (memory type, address, bytes between rows)."""
-        found = cls(width=width, height=rows)
-        for side, (memory, address, pitch) in (("source", source), ("target", target)):
-            setattr(found, f"{side}_memory", memory)
-            setattr(found, f"{side}_{'host' if memory == _ON_HOST else 'device'}", address)
-            setattr(found, f"{side}_pitch", pitch)
-        return found
-
 
 @final
+@dataclass(slots=True, eq=False)
 class _Constant:
-    __slots__ = ("address", "captured")
-
-    def __init__(self, address: int) -> None:
-        self.address = address
-        self.captured = False
+    address: int
+    captured: bool = False

@@ -19,9 +19,9 @@ from typing import Any, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.call.cuda.device import Device, device, device_of_address
+from dalembert.call.cuda.device import device, device_of_address
 from dalembert.errors import ArgumentError, DtypeError
-from dalembert.host.foreign_arrays import DLPACK_CUDA, is_cuda
+from dalembert.host.foreign_arrays import is_cuda, library_of
 
 # The interface to arrays on a GPU of any library: their memory, their stream, and new arrays of the same
 # kind.
@@ -178,34 +178,21 @@ class _Tensor(ctypes.Structure):
     )
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """An array as its library exports it; strides are in elements, None for row-major arrays."""
-
-    address: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...] | None
-    code: int
-    bits: int
-    capsule: object
-
-
-def export_array(array: Any, stream: int) -> Exported:
+def export_array(array: Any, stream: int) -> View:
     """Ask a library for an array, ready on a stream."""
     capsule = array.__dlpack__(stream=stream or LEGACY_STREAM)
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     tensor = _Tensor.from_address(pointer(capsule, NAME))
-    axes = range(tensor.ndim)
-    return Exported(
-        (tensor.data or 0) + tensor.byte_offset,
-        tuple(tensor.shape[k] for k in axes),
-        tuple(tensor.strides[k] for k in axes) if tensor.strides else None,
-        tensor.code,
-        tensor.bits,
-        capsule,
+    axes, size = range(tensor.ndim), tensor.bits // 8
+    shape = tuple(tensor.shape[k] for k in axes)
+    strides = (
+        tuple(size * tensor.strides[k] for k in axes)  # DLPack counts elements
+        if tensor.strides
+        else contiguous_strides(shape, size)
     )
+    dtype = f"float{tensor.bits}" if tensor.code == 2 else f"DLPack type {tensor.code}"
+    return View((tensor.data or 0) + tensor.byte_offset, shape, strides, dtype, capsule)
 
 
 # An array on a GPU that this library allocates, for results of arguments whose library cannot make
@@ -241,7 +228,7 @@ class DeviceArray:
         home = device(ordinal)
         address = home.allocate(math.prod(shape) * np.dtype(dtype).itemsize)
         found = cls(address, shape, dtype, ordinal, stream)
-        weakref.finalize(found, _release, home, address).atexit = False
+        weakref.finalize(found, home.release, address).atexit = False
         return found
 
     @classmethod
@@ -284,10 +271,6 @@ class DeviceArray:
 
     def __repr__(self) -> str:
         return f"<DeviceArray {self.shape} of {self.dtype} on GPU {self.ordinal}>"
-
-
-def _release(home: Device, address: int) -> None:
-    home.release(address)
 
 
 FLOATS: Final = {"<f8": "float64", "<f4": "float32"}
@@ -441,11 +424,7 @@ class OtherArrays(ArrayKind):
 
     def view(self, name: str, array: Any, stream: int) -> View:
         if not hasattr(array, "__cuda_array_interface__"):
-            tensor = export_array(array, stream)
-            size = tensor.bits // 8
-            strides = tensor.strides or contiguous_strides(tensor.shape, 1)
-            dtype = f"float{tensor.bits}" if tensor.code == 2 else f"DLPack type {tensor.code}"
-            return View(tensor.address, tensor.shape, tuple(size * s for s in strides), dtype, tensor)
+            return export_array(array, stream)
         facts = array.__cuda_array_interface__
         if facts.get("mask") is not None:
             raise DtypeError(f"{name} is a masked array; fill it first")
@@ -467,20 +446,10 @@ class OtherArrays(ArrayKind):
 def kind_of(value: object) -> ArrayKind | None:
     """Return the kind of an array on a GPU; None for other values, and for JAX arrays, on which XLA
     launches."""
-    if isinstance(value, np.ndarray | float | int | list | tuple) or value is None:
+    library = library_of(value)
+    if library is None or library == "jax" or (library == "torch" and not is_cuda(value)):
         return None
-    for kind in type(value).__mro__:
-        home = kind.__module__.partition(".")[0]
-        if home == "torch":
-            return _kind(TorchTensors) if is_cuda(value) else None
-        if home == "cupy":
-            return _kind(CupyArrays)
-        if home in ("jax", "jaxlib"):
-            return None
-    if hasattr(value, "__cuda_array_interface__"):
-        return _kind(OtherArrays)
-    place = getattr(value, "__dlpack_device__", None)
-    return _kind(OtherArrays) if place is not None and place()[0] == DLPACK_CUDA else None
+    return _kind({"torch": TorchTensors, "cupy": CupyArrays}.get(library, OtherArrays))
 
 
 def torch_kind() -> ComputingKind:
@@ -492,7 +461,4 @@ _KINDS: Final[dict[type[ArrayKind], ArrayKind]] = {}
 
 
 def _kind(kind: type[ArrayKind]) -> ArrayKind:
-    found = _KINDS.get(kind)
-    if found is None:
-        found = _KINDS[kind] = kind()
-    return found
+    return _KINDS.get(kind) or _KINDS.setdefault(kind, kind())

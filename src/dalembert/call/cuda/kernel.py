@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dalembert.call.cuda.device import Device
     from dalembert.codegen.gpu import GpuInfo
 
-__all__ = ["GpuKernel", "PreparedLaunch"]
-
 SHARED_LIMIT: Final = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
 
@@ -33,6 +31,11 @@ PLAIN_SHARED: Final = 48 << 10
 """Bytes of shared memory that every kernel may use; more must be asked for."""
 
 MOST_BLOCKS: Final = 2**31 - 1
+
+NONE_REFUSED: Final = 2**64 - 1
+
+Place: TypeAlias = tuple[int, int]
+"""Where an array is: its address, and the bytes between its rows."""
 
 BLOCKS_A_PROCESSOR: Final = 4
 """Blocks under way on a multiprocessor, where each needs memory of its own."""
@@ -119,15 +122,11 @@ class GpuKernel:
             raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
         return blocks
 
-    def prepare_launch(self, strides: Sequence[int], rows: int) -> PreparedLaunch:
-        """Prepare a launch over so many rows of arrays with these strides, at addresses that change."""
-        return PreparedLaunch(self, strides, self._blocks(rows), rows)
-
     def launch(
         self,
         stream: int,
-        inputs: Sequence[tuple[int, int]],
-        outputs: Sequence[tuple[int, int]],
+        inputs: Sequence[Place],
+        outputs: Sequence[Place],
         rows: int,
         *,
         refused: int = 0,
@@ -146,54 +145,49 @@ class GpuKernel:
                 f"{self.name}: the kernel has {len(info.inputs)} inputs and {len(info.outputs)} outputs, got "
                 f"{len(inputs)} and {len(outputs)}"
             )
-        if not rows:
-            return
-        numbers = [number for pair in (*inputs, *outputs) for number in pair]
-        numbers += [rows, self._tables, refused or self._unread]
-        numbers += [scratch, *more] if info.scratch_bytes else more
-        values = (ctypes.c_int64 * len(numbers))(*numbers)
-        start = ctypes.addressof(values)
-        places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
-        device = self.device
-        with device.current():
-            self.note_capture(stream)
-            device.driver(
-                "cuLaunchKernel",
-                self._function,
-                *(self._blocks(rows), 1, 1),
-                *(info.block, 1, 1),
-                info.shared_bytes,
-                stream,
-                places,
-                None,
-                doing=self.name,
-            )
+        if rows:
+            addresses, strides = zip(*inputs, *outputs, strict=True)
+            PreparedLaunch(self, strides, rows, more)(stream, addresses, scratch, refused)
+
+    def first_refused(
+        self, stream: int, inputs: Sequence[Place], outputs: Sequence[Place], rows: int, scratch: int
+    ) -> int:
+        """Launch, wait, and return the number of the first refused row, or -1."""
+        home, found = self.device, np.empty(1, np.uint64)
+        with home.cell() as cell, home.current():
+            home.driver("cuMemsetD8Async", cell, 255, 8, stream)
+            self.launch(stream, inputs, outputs, rows, refused=cell, scratch=scratch)
+            home.download(found, cell, stream, doing=self.name)
+        return -1 if int(found[0]) == NONE_REFUSED else int(found[0])
 
 
 @final
 class PreparedLaunch:
-    """A launch of which all but the addresses and the stream is prepared."""
+    """A launch over so many rows of which all but the addresses and the stream is prepared."""
 
-    def __init__(self, kernel: GpuKernel, strides: Sequence[int], blocks: int, rows: int) -> None:
+    def __init__(
+        self, kernel: GpuKernel, strides: Sequence[int], rows: int, more: Sequence[int] = ()
+    ) -> None:
         info = kernel.info
         self._kernel = kernel
-        self._scratch = bool(info.scratch_bytes)
         self._count = len(strides)
+        self._scratch = 2 * self._count + 3 if info.scratch_bytes else None  # its place among the numbers
         numbers = [number for stride in strides for number in (0, stride)]
-        numbers += [rows, kernel._tables, kernel._unread, *([0] if self._scratch else [])]
+        numbers += [rows, kernel._tables, kernel._unread, *([0] if info.scratch_bytes else []), *more]
         self._values = (ctypes.c_int64 * len(numbers))(*numbers)
         start = ctypes.addressof(self._values)
         self._places = (ctypes.c_void_p * len(numbers))(*range(start, start + 8 * len(numbers), 8))
-        self._head = (kernel._function, blocks, 1, 1, info.block, 1, 1, info.shared_bytes)
+        self._head = (kernel._function, kernel._blocks(rows), 1, 1, info.block, 1, 1, info.shared_bytes)
         self._lock = threading.Lock()
         renew_after_fork(self)
 
-    def __call__(self, stream: int, addresses: Sequence[int], scratch: int = 0) -> None:
+    def __call__(self, stream: int, addresses: Sequence[int], scratch: int = 0, refused: int = 0) -> None:
         """Launch on arrays at these addresses, those of inputs and then of outputs."""
-        device, values = self._kernel.device, self._values
-        with self._lock, device.current():  # the driver reads the values while other threads may run
-            values[0 : 2 * self._count : 2] = list(addresses)
-            if self._scratch:
-                values[len(values) - 1] = scratch
-            self._kernel.note_capture(stream)
-            device.driver("cuLaunchKernel", *self._head, stream, self._places, None, doing=self._kernel.name)
+        kernel, values, end = self._kernel, self._values, 2 * self._count
+        with self._lock, kernel.device.current():  # the driver reads the values while other threads may run
+            values[0:end:2] = list(addresses)
+            values[end + 2] = refused or kernel._unread
+            if self._scratch is not None:
+                values[self._scratch] = scratch
+            kernel.note_capture(stream)
+            kernel.device.driver("cuLaunchKernel", *self._head, stream, self._places, None, doing=kernel.name)

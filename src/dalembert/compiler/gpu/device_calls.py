@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Hashable, Sequence
-from typing import Any, Final, final
+from dataclasses import dataclass
+from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,16 @@ import numpy.typing as npt
 from dalembert.call.arguments import ArrayArgument, Result, Rows, as_array, pick_dtype
 from dalembert.call.cuda.device import Device, device, device_of_address
 from dalembert.call.cuda.device_arrays import ComputingKind, DeviceArray, kind_of
-from dalembert.call.cuda.device_rows import Buffer, DeviceRows, buffer_rows, result_rows, rows_on, sharing
-from dalembert.call.cuda.kernel import GpuKernel, PreparedLaunch
+from dalembert.call.cuda.device_rows import (
+    Buffer,
+    DeviceRows,
+    Queue,
+    buffer_rows,
+    overlaps,
+    sharing,
+    spans,
+)
+from dalembert.call.cuda.kernel import GpuKernel, Place, PreparedLaunch
 from dalembert.compiler.gpu.modules import loaded_kernel
 from dalembert.compiler.refused_rows import refusal_of, refused_rows
 from dalembert.errors import DeviceError
@@ -60,11 +69,8 @@ def run_known(function: Any, kind: ComputingKind, values: Sequence[Any], out: An
     """Return the results of a call by a prepared one, or None if no such call is prepared."""
     if not function._gpu_calls:
         return None
-    known = function._gpu_calls.get(layout_of(kind, values, out))
-    if known is None:
-        return None
-    results: list[Any] | None = known(values, None if out is None else _as_sequence(out))
-    return results
+    known: PreparedCall | None = function._gpu_calls.get(layout_of(kind, values, out))
+    return None if known is None else known(values, None if out is None else _as_sequence(out))
 
 
 def remember(function: Any, chosen: Any, kind: ComputingKind, values: Sequence[Any], out: Any) -> None:
@@ -74,118 +80,82 @@ def remember(function: Any, chosen: Any, kind: ComputingKind, values: Sequence[A
         return
     if len(calls) >= MAX_PREPARED_CALLS:
         calls.pop(next(iter(calls)), None)
-    calls[layout] = prepare(chosen, kind, values, out)
+    calls[layout] = prepare(chosen, values, out)
 
 
 def _as_sequence(out: Any) -> Sequence[Any]:
     return () if out is None else out if isinstance(out, tuple | list) else (out,)
 
 
-def prepare(function: Any, kind: ComputingKind, values: Sequence[Any], out: object) -> PreparedCall | None:
+def prepare(function: Any, values: Sequence[Any], out: object) -> PreparedCall | None:
     """Prepare a call with these layouts; None if some array has to be copied first."""
-    first = next(value for value in values if kind_of(value) is kind)
-    home = device(kind.ordinal(first))
-    stream = kind.stream(home.ordinal, first)
-    rows = rows_on(home, kind, stream, function._signature, values, function.dtype)
+    queue, signature, dtype = Queue.of(values), function._signature, function.dtype
+    rows = queue.rows(signature, values, dtype)
     if not rows.count or rows.copied:
         return None
-    kernel = kernel_of(function, home, stream)
+    kernel = kernel_of(function, queue.device, queue.stream)
     results = function._kernels.results()
+    widths = [item.size * np.dtype(dtype).itemsize for item in results]
     if out is not None:
-        _, places = result_rows(home, kind, stream, results, rows, function.dtype, out)
-        item = np.dtype(function.dtype).itemsize
-        if sharing(function._signature, rows, results, places, item):
+        _, places = queue.results(results, rows, dtype, out)
+        if sharing(signature, rows, results, places, dtype):
             return None
         widths = [stride for _, stride in places]
-    else:
-        widths = [item.size * np.dtype(function.dtype).itemsize for item in results]
-    launch = kernel.prepare_launch([*(stride for _, stride in rows.inputs), *widths], rows.count)
-    hosted = [k for k, value in enumerate(values) if kind_of(value) is None]
+    strides = [*(stride for _, stride in rows.inputs), *widths]
     return PreparedCall(
-        kind,
-        home,
-        launch,
-        function.dtype,
-        [(k, function._signature[k]) for k in hosted],
+        cast("ComputingKind", queue.kind),
+        queue.device,
+        PreparedLaunch(kernel, strides, rows.count),
+        dtype,
+        {k: signature[k] for k, value in enumerate(values) if kind_of(value) is None},
         [rows.batch + item.shape for item in results],
-        _spans(function, rows, results, widths) if out is not None else [],
+        spans([*signature, *results], strides, rows.count, dtype),
         kernel.scratch_bytes(rows.count) // 8,
     )
 
 
-def _spans(
-    function: Any, rows: DeviceRows, results: Sequence[ArrayArgument], widths: Sequence[int]
-) -> list[int]:
-    """Return the bytes from the first to the last of each argument and result."""
-    item = np.dtype(function.dtype).itemsize
-    pairs = zip(
-        [*(stride for _, stride in rows.inputs), *widths],
-        [*function._signature, *results],
-        strict=True,
-    )
-    return [(rows.count - 1) * stride + argument.size * item for stride, argument in pairs]
-
-
 @final
+@dataclass(frozen=True, slots=True, eq=False)
 class PreparedCall:
     """A call prepared for known layouts of all arrays. `hosted`: arguments that are numbers of the host."""
 
-    def __init__(
-        self,
-        kind: ComputingKind,
-        home: Device,
-        launch: PreparedLaunch,
-        dtype: str,
-        hosted: list[tuple[int, ArrayArgument]],
-        shapes: list[tuple[int, ...]],
-        spans: list[int],
-        scratch: int,
-    ) -> None:
-        self._kind, self._home, self._launch, self._dtype = kind, home, launch, dtype
-        self._hosted, self._shapes, self._spans, self._scratch = hosted, shapes, spans, scratch
+    kind: ComputingKind
+    home: Device
+    launch: PreparedLaunch
+    dtype: str
+    hosted: dict[int, ArrayArgument]
+    shapes: list[tuple[int, ...]]
+    spans: list[int]
+    scratch: int
 
     def __call__(self, values: Sequence[Any], out: Sequence[Any] | None) -> list[Any] | None:
         """Return the results, or None if `out` overlaps another array and the general path must run."""
-        kind, ordinal = self._kind, self._home.ordinal
+        kind, ordinal = self.kind, self.home.ordinal
         stream = kind.stream(ordinal, None)
-        addresses = list(map(kind.address, values)) if not self._hosted else self._addresses(values, stream)
+        addresses = list(map(kind.address, values)) if not self.hosted else self._addresses(values, stream)
+        inputs = len(addresses)
         if out is None:
-            results = [kind.empty(shape, self._dtype, ordinal, stream) for shape in self._shapes]
+            results = [kind.empty(shape, self.dtype, ordinal, stream) for shape in self.shapes]
             addresses += map(kind.address, results)
         else:
             results = list(out)
-            inputs = len(addresses)
             addresses += map(kind.address, results)
-            if self._shares(addresses, inputs):
+            if any(overlaps(addresses, self.spans, inputs)):
                 return None
-        scratch = kind.empty((self._scratch,), "float64", ordinal, stream) if self._scratch else None
-        self._launch(stream, addresses, 0 if scratch is None else kind.address(scratch))
+        scratch = kind.empty((self.scratch,), "float64", ordinal, stream) if self.scratch else None
+        self.launch(stream, addresses, 0 if scratch is None else kind.address(scratch))
         return results
 
     def _addresses(self, values: Sequence[Any], stream: int) -> list[int]:
-        hosted = dict(self._hosted)
         found = []
         for number, value in enumerate(values):
-            item = hosted.get(number)
+            item = self.hosted.get(number)
             if item is None:
-                found.append(self._kind.address(value))
+                found.append(self.kind.address(value))
                 continue
-            array = np.ascontiguousarray(as_array(item.name, value, item.shape, follow=True), self._dtype)
-            found.append(self._home.constant(array, stream) if array.nbytes else 0)
+            array = np.ascontiguousarray(as_array(item.name, value, item.shape, follow=True), self.dtype)
+            found.append(self.home.constant(array, stream) if array.nbytes else 0)
         return found
-
-    def _shares(self, addresses: list[int], inputs: int) -> bool:
-        """Return whether a result overlaps an argument or another result."""
-        spans = self._spans
-        for k in range(inputs, len(addresses)):
-            start, stop = addresses[k], addresses[k] + spans[k]
-            for j in range(k):
-                if addresses[j] < stop and start < addresses[j] + spans[j]:
-                    return True
-        return False
-
-
-NONE_REFUSED: Final = 2**64 - 1
 
 
 def call(function: Any, values: Sequence[object], out: object, check: str | None) -> Any:
@@ -212,75 +182,56 @@ def alike(array: npt.NDArray[Any], beside: Any) -> Any:
 
 def evaluate(function: Any, values: Sequence[Any], check: str | None = None, out: object = None) -> list[Any]:
     """Return the results of a `CompiledFunction`, one array each, of the kind of the first array on a GPU."""
-    first, kind = next((value, kind) for value in values if (kind := kind_of(value)) is not None)
-    home = device(kind.ordinal(first))
-    stream = kind.stream(home.ordinal, first)
-    rows = rows_on(home, kind, stream, function._signature, values, function.dtype)
+    queue, signature, dtype = Queue.of(values), function._signature, function.dtype
+    home, stream = queue.device, queue.stream
+    rows = queue.rows(signature, values, dtype)
     kernel = kernel_of(function, home, stream)
     results = function._kernels.results()
-    arrays, places = result_rows(home, kind, stream, results, rows, function.dtype, out)
-    needed = kernel.scratch_bytes(rows.count) // 8
-    own = kind.empty((needed,), "float64", home.ordinal, stream) if needed else None
-    scratch = 0 if own is None else kind.view("", own, stream).address
-    if out is None:
-        launch(function, kernel, stream, rows, places, check, scratch)
-        return arrays
-    item = np.dtype(function.dtype).itemsize
-    targets, later, keep = list(places), [], []
-    for number in sharing(function._signature, rows, results, places, item):
-        width = results[number].size * item
-        spare = kind.empty((rows.count, results[number].size), function.dtype, home.ordinal, stream)
-        keep.append(spare)
-        targets[number] = (kind.view("", spare, stream).address, width)
-        later.append((places[number], targets[number], width))
-    launch(function, kernel, stream, rows, targets, check, scratch)
-    for target, source, width in later:
-        home.copy_rows(target, source, width, rows.count, stream)
+    arrays, places = queue.results(results, rows, dtype, out)
+    _keep, scratch = queue.scratch(kernel, rows.count)
+    targets, spare = list(places), {}
+    for number in sharing(signature, rows, results, places, dtype) if out is not None else ():
+        item = results[number]
+        spare[number] = queue.empty((rows.count, item.size), dtype)
+        targets[number] = (queue.address(spare[number]), item.size * np.dtype(dtype).itemsize)
+    if check in (None, "off") or not kernel.info.checks or not rows.count:
+        kernel.launch(stream, rows.inputs, targets, rows.count, scratch=scratch)
+    else:  # wait and test whether a row was rejected
+        refused = kernel.first_refused(stream, rows.inputs, targets, rows.count, scratch)
+        if refused >= 0 and check == "raise":
+            raise refusal_of(
+                function._recipe, _download_arguments(queue, function, rows, refused), refused, dtype
+            )
+        if refused >= 0:
+            _flag(queue, function, rows, targets, refused)
+    for number in spare:
+        home.copy_rows(places[number], targets[number], targets[number][1], rows.count, stream)
     return arrays
 
 
-def launch(
-    function: Any,
-    kernel: GpuKernel,
-    stream: int,
-    rows: DeviceRows,
-    targets: Sequence[tuple[int, int]],
-    check: str | None,
-    scratch: int,
-) -> None:
-    """Launch a kernel; with a check, wait and test whether a row was rejected."""
-    home = kernel.device
-    if check in (None, "off") or not kernel.info.checks or not rows.count:
-        kernel.launch(stream, rows.inputs, targets, rows.count, scratch=scratch)
-        return
-    with home.cell() as cell, home.current():
-        home.driver("cuMemsetD8Async", cell, 255, 8, stream)
-        kernel.launch(stream, rows.inputs, targets, rows.count, refused=cell, scratch=scratch)
-        found = np.empty(1, np.uint64)
-        home.download(found, cell, stream)
-    refused = int(found[0])
-    if refused == NONE_REFUSED:
-        return
-    recipe, dtype = function._recipe, function.dtype
-    if check == "raise":
-        one = Rows(
-            rows.batch,
-            rows.count,
-            _download_arguments(home, stream, function, rows, slice(refused, refused + 1)),
-        )
-        raise refusal_of(recipe, one, refused, dtype)
-    every = Rows(
-        rows.batch, rows.count, _download_arguments(home, stream, function, rows, slice(0, rows.count))
-    )
-    item = np.dtype(dtype).itemsize
-    with home.current():
-        for row in np.flatnonzero(refused_rows(recipe, every, refused, dtype)):
+def _flag(queue: Queue, function: Any, rows: DeviceRows, targets: Sequence[Place], first: int) -> None:
+    """Make the results of refused rows NaN, of which `first` is the first."""
+    every = _download_arguments(queue, function, rows)
+    item = np.dtype(function.dtype).itemsize
+    with queue.device.current():
+        for row in np.flatnonzero(refused_rows(function._recipe, every, first, function.dtype)):
             for (address, stride), result in zip(targets, function._kernels.results(), strict=True):
                 # A number of all ones is NaN in both float types.
                 if result.size:
-                    home.driver(
-                        "cuMemsetD8Async", address + int(row) * stride, 255, result.size * item, stream
+                    queue.device.driver(
+                        "cuMemsetD8Async", address + int(row) * stride, 255, result.size * item, queue.stream
                     )
+
+
+def _download_arguments(queue: Queue, function: Any, rows: DeviceRows, only: int | None = None) -> Rows:
+    """Copy the arguments of all rows, or of one only, to the host."""
+    found = []
+    for (address, stride), item in zip(rows.inputs, function._signature, strict=True):
+        matrix = np.empty((rows.count if only is None and stride else 1, item.size), function.dtype)
+        if matrix.nbytes:
+            queue.device.fetch_rows(matrix, address + (only or 0) * stride, stride, queue.stream)
+        found.append(matrix)
+    return Rows(rows.batch, rows.count, tuple(found))
 
 
 def launch_on_buffers(
@@ -304,34 +255,14 @@ def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> 
     kernel = kernel_of(function, home, 0)
     inputs = [DeviceArray.of(np.ascontiguousarray(matrix)) for matrix in rows.matrices]
     outputs = [DeviceArray.empty(result.matrix.shape, function.dtype) for result in results]
-    with home.cell() as cell, home.current():
-        home.driver("cuMemsetD8Async", cell, 255, 8, 0)
-        with kernel.kept_scratch(0, rows.count) as scratch:
-            kernel.launch(
-                0,
-                [(x.address, x.row_bytes if len(m) > 1 else 0) for x, m in zip(inputs, rows.matrices)],
-                [(x.address, x.row_bytes) for x in outputs],
-                rows.count,
-                refused=cell,
-                scratch=scratch,
-            )
-        found = np.empty(1, np.uint64)
-        home.download(found, cell)
-        home.synchronize(doing=kernel.name)
+    with kernel.kept_scratch(0, rows.count) as scratch:
+        refused = kernel.first_refused(
+            0,
+            [(x.address, x.row_bytes if len(m) > 1 else 0) for x, m in zip(inputs, rows.matrices)],
+            [(x.address, x.row_bytes) for x in outputs],
+            rows.count,
+            scratch,
+        )
     for array, result in zip(outputs, results, strict=True):
         result.matrix[...] = array.numpy()
-    return -1 if int(found[0]) == NONE_REFUSED else int(found[0])
-
-
-def _download_arguments(
-    home: Device, stream: int, function: Any, rows: DeviceRows, which: slice
-) -> tuple[npt.NDArray[Any], ...]:
-    """Copy the arguments of some rows to the host, each as `(rows, size)`."""
-    found = []
-    for (address, stride), item in zip(rows.inputs, function._signature, strict=True):
-        count = which.stop - which.start if stride else 1
-        matrix = np.empty((count, item.size), function.dtype)
-        if matrix.nbytes:
-            home.fetch_rows(matrix, address + which.start * stride, stride, stream)
-        found.append(matrix)
-    return tuple(found)
+    return refused

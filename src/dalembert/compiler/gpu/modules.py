@@ -7,21 +7,16 @@ it makes runs on one architecture, and the next driver may make it better: the d
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dalembert.call.cuda.device import Device
 from dalembert.call.cuda.kernel import GpuKernel
-from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
 from dalembert.codegen.machine_code import cache_key, load_entry, store_entry
 from dalembert.errors import CompileError
-from dalembert.tracing.program import Program
 
 if TYPE_CHECKING:
     from dalembert.compiler.kernels import Kernels
-
-__all__ = ["compile_gpu", "link", "load_gpu", "loaded_kernel"]
 
 BITS: Final = {"float64": 64, "float32": 32}
 
@@ -40,54 +35,32 @@ def loaded_kernel(kernels: Kernels, device: Device, stream: int) -> GpuKernel:
     return kernels.on_gpu(device)
 
 
-def compile_gpu(
-    program: Program,
-    device: Device,
-    *,
-    dtype: str,
-    name: str,
-    key: str | None = None,
-    extra: Mapping[str, Any] | None = None,
-    rollout: Rollout | None = None,
-) -> GpuKernel:
-    """Compile a program for a GPU, or load what an earlier process compiled.
-
-    `name` is for errors; `key` names the program in the disk cache, None takes its digest; `extra`, any JSON
-    data, is stored with the kernel.
-    """
-    identity = program.digest() if key is None else key
-    kernel = load_gpu(identity, device, dtype=dtype, name=name, rollout=rollout)
-    if kernel is not None:
-        return kernel
-    architecture = from_capability(*device.capability)
-    source = emit_gpu(program, bits=BITS[dtype], architecture=architecture, rollout=rollout)
-    code = link(ptx_of(source, architecture), device, name)
-    description = {"info": source.info.to_json(), "extra": dict(extra or {})}
-    store_entry(_entry_name(identity, device, dtype, rollout), description, [code, source.tables])
-    return GpuKernel(source.info, code, source.tables, device, name, description["extra"])
-
-
-def load_gpu(
-    key: str, device: Device, *, dtype: str, name: str, rollout: Rollout | None = None
-) -> GpuKernel | None:
-    """Return the kernel that `compile_gpu` stored under `key` for such a GPU, or None. Needs no program."""
-    entry = load_entry(_entry_name(key, device, dtype, rollout))
-    if entry is None:
-        return None
-    description, (code, tables) = entry
-    info = GpuInfo.from_json(description["info"])
-    return GpuKernel(info, code, tables, device, name, description["extra"])
-
-
-def _entry_name(identity: str, device: Device, dtype: str, rollout: Rollout | None) -> str:
-    return cache_key(
-        identity,
+def compile_gpu(kernels: Kernels, device: Device) -> GpuKernel:
+    """Compile a function for a GPU, or load what an earlier process compiled, which needs no trace where the
+    function has a name in the disk cache."""
+    dtype, rollout = kernels.dtype, kernels.rollout
+    entry_name = cache_key(
+        kernels.recipe.disk_key or kernels.lower().program.digest(),
         target="cuda",
         dtype=dtype,
         capability=device.capability,
         driver=device.driver.version,
         rollout=rollout,
     )
+    entry = load_entry(entry_name)
+    if entry is not None:
+        description, (code, tables) = entry
+        info = GpuInfo.from_json(description["info"])
+    else:
+        architecture = from_capability(*device.capability)
+        source = emit_gpu(
+            kernels.lower().program, bits=BITS[dtype], architecture=architecture, rollout=rollout
+        )
+        info, tables = source.info, source.tables
+        code = link(ptx_of(source, architecture), device, kernels.title)
+        description = {"info": info.to_json(), "extra": kernels.extra()}
+        store_entry(entry_name, description, [code, tables])
+    return GpuKernel(info, code, tables, device, kernels.title, description["extra"])
 
 
 def link(ptx: str, device: Device, name: str) -> bytes:

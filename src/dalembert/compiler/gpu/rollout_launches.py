@@ -15,7 +15,7 @@ import numpy as np
 from dalembert.call.arguments import ArrayArgument
 from dalembert.call.cuda.device import device, device_of_address
 from dalembert.call.cuda.device_arrays import ComputingKind, kind_of
-from dalembert.call.cuda.device_rows import Buffer, buffer_rows, rows_on
+from dalembert.call.cuda.device_rows import Buffer, Queue, buffer_rows
 from dalembert.call.cuda.kernel import GpuKernel
 from dalembert.codegen import Rollout
 from dalembert.compiler.gpu.modules import loaded_kernel
@@ -109,22 +109,20 @@ class RolloutLaunch:
         for what is carried and for the refused steps."""
         size = np.dtype(self.kernels.dtype).itemsize
         carried, results = self.rollout.carried, self.kernels.results()
-        finals = [
-            (address, results[number].size * size)
+        finals = {
+            number: (address, results[number].size * size)
             for (_, number), address in zip(carried, others[:-1], strict=True)
-        ]
-        # Frames that nobody wants are written where the final values will be.
-        final_of = {number: place for (_, number), place in zip(carried, finals, strict=True)}
+        }
         begun, count = dict(self.starts), self.steps // self.every
         places, apart = [], []
         for number, (item, address) in enumerate(zip(results, frames, strict=True)):
             width, extra = item.size * size, int(number in begun)
-            if address is None:
-                places.append(final_of[number])
-            else:
-                places.append((address + extra * width, (count + extra) * width))
+            # Frames that nobody wants are written where the final values will be.
+            places.append(
+                finals[number] if address is None else (address + extra * width, (count + extra) * width)
+            )
             apart.append(0 if address is None else width)
-        places += [*finals, (others[-1], 8)]
+        places += [*(finals[number] for _, number in carried), (others[-1], 8)]
         steps_apart = [
             item.size * size if item.name in self.rollout.streams and own.shape[0] > 1 else 0
             for item, own in zip(self.arguments, signature, strict=True)
@@ -158,39 +156,28 @@ def launch_rollout(
     `unwanted` as in `RolloutLaunch`."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     given, dtype = [values[item.name] for item in launch.arguments], kernels.dtype
-    kind = arithmetic(given)
-    first = next(value for value in given if kind_of(value) is kind)
-    home = device(kind.ordinal(first))
-    stream = kind.stream(home.ordinal, first)
+    kind, queue = arithmetic(given), Queue.of(given)
     signature = launch.signature([tuple(np.shape(value)) for value in given])
-    rows = rows_on(home, kind, stream, signature, given, dtype)
-    kernel = loaded_kernel(kernels, home, stream)
-
-    def empty(shape: Shape, dtype: str) -> Any:
-        return kind.empty(shape, dtype, home.ordinal, stream)
-
-    def address(array: Any) -> int:
-        return kind.view("", array, stream).address
-
-    state = {name: empty(shape, dtype) for name, shape in launch.state(rows.batch).items()}
+    rows = queue.rows(signature, given, dtype)
+    kernel = loaded_kernel(kernels, queue.device, queue.stream)
+    state = {name: queue.empty(shape, dtype) for name, shape in launch.state(rows.batch).items()}
     outputs: list[Any] = [
-        None if shape is None else empty(shape, dtype) for shape in launch.frames(rows.batch)
+        None if shape is None else queue.empty(shape, dtype) for shape in launch.frames(rows.batch)
     ]
     for number, start in launch.starts:
         place = outputs[number][(*[slice(None)] * len(rows.batch), 0)]
         kind.assign(place, values[start] if isinstance(start, str) else start)
-    refused = empty(rows.batch, "int64")
-    needed = kernel.scratch_bytes(rows.count) // 8
-    scratch = empty((needed,), "float64") if needed else None
+    refused = queue.empty(rows.batch, "int64")
+    _keep, scratch = queue.scratch(kernel, rows.count)
     launch.start(
         kernel,
-        stream,
+        queue.stream,
         rows.inputs,
         signature,
-        [None if array is None else address(array) for array in outputs],
-        [address(array) for array in (*state.values(), refused)],
+        [None if array is None else queue.address(array) for array in outputs],
+        [queue.address(array) for array in (*state.values(), refused)],
         rows.count,
-        0 if scratch is None else address(scratch),
+        scratch,
     )
     return GpuRollout(rows.batch, tuple(outputs), state, refused)
 
