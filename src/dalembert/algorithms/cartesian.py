@@ -29,13 +29,9 @@ def joint_forces(tree: Tree, q: Scalars, forces: PerBody[Force], *, time: Time =
 
     One inward pass: f_k and all that acts beyond joint k do work on S_k.
     """
-
-    def step(body: Body, beyond: Force) -> tuple[Force, Scalars]:
-        X, S, _, _ = body.jcalc(q, None, time)
-        f = forces[body] + beyond
-        return X.inverse_apply(f), [s.dot(f) for s in S]
-
-    return tree.collect(tree.inward(step, Force.zero())[0])
+    return tree.project_forces(
+        tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), forces[body])), ())
+    )
 
 
 # Velocities in maximal coordinates: V_k = (omega_k, v_k) = J_k v of every body (Liu & Jain Eqs 58, 60).

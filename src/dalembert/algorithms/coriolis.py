@@ -22,14 +22,14 @@ Armature is constant and adds nothing. Coupled joints: v = G y with constant G, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
-from dalembert.algorithms.dense import Matrix, dot, unit
+from dalembert.algorithms.dense import Matrix, dot, unit, zeros
 from dalembert.algorithms.energy_momentum import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.mass_matrix import inverse_mass_matrix, mass_matrix
-from dalembert.algorithms.open_tree import velocity_places
+from dalembert.algorithms.open_tree import add_block, add_symmetric, carry_to_ancestors, velocity_places
 from dalembert.errors import ModelError, require_choice
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.configuration import position_rate
@@ -37,7 +37,7 @@ from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars
-from dalembert.spatial import Force, Motion, RigidInertia
+from dalembert.spatial import Force, Motion, Placement, RigidInertia
 
 
 def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
@@ -47,9 +47,25 @@ def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     Gamma_ij,k v_i.
     """
     require_scleronomic(tree, "coriolis_matrix")
-    moved = _body_velocities(tree, q, v)
+    moved = moving_subspaces(tree, q, v)
     carried = _composites(tree, moved)
-    return _assemble_matrix(tree, _coriolis_blocks(tree, moved, carried))
+    C = zeros(tree.nv, tree.nv)
+    for i in tree.bodies:
+        (_, S, S_rate, _), (I_c, rate, h) = moved[i], carried[i]
+        F, down, up = [], [], []
+        for s, s_rate in zip(S, S_rate, strict=True):
+            even, odd = rate * s, s.cross(h)
+            F.append(I_c * s)
+            down.append(I_c * s_rate + (even + odd) * 0.5)  # I^c S' + B^c S
+            up.append((even - odd) * 0.5)  # B^c^T S
+        add_block(C, i, i, [[s.dot(f) for f in down] for s in S])
+        n = len(S)
+        for j, forces in carry_to_ancestors(tree, moved, i, [*F, *down, *up]):
+            columns = list(zip(moved[j].S, moved[j].S_rate, strict=True))
+            add_block(C, j, i, [[s.dot(f) for f in forces[n : 2 * n]] for s, _ in columns])  # (3)
+            rows = zip(forces[:n], forces[2 * n :], strict=True)
+            add_block(C, i, j, [[s_rate.dot(f) + s.dot(g) for s, s_rate in columns] for f, g in rows])
+    return C
 
 
 def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
@@ -58,9 +74,20 @@ def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
     """
     require_scleronomic(tree, "mass_matrix_rate")
-    moved = _body_velocities(tree, q, v)
+    moved = moving_subspaces(tree, q, v)
     carried = _composites(tree, moved)
-    return _assemble_matrix(tree, _rate_blocks(tree, moved, carried))
+    rates = zeros(tree.nv, tree.nv)
+    for i in tree.bodies:
+        (_, S, S_rate, _), (I_c, rate, _) = moved[i], carried[i]
+        n, F = len(S), [I_c * s for s in S]
+        F_rate = [rate * s + I_c * s_rate for s, s_rate in zip(S, S_rate, strict=True)]
+        for j, forces in [(i, [*F, *F_rate]), *carry_to_ancestors(tree, moved, i, [*F, *F_rate])]:
+            block = [
+                [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(forces[:n], forces[n:], strict=True)]
+                for s, s_rate in zip(moved[j].S, moved[j].S_rate, strict=True)
+            ]
+            add_symmetric(rates, j, i, block)
+    return rates
 
 
 def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Scalar]:
@@ -85,14 +112,7 @@ def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Sca
         turning = (inertia_rate(I, v_i) * w_i + w_i.cross(I * v_i)) * 0.5  # (1)
         return (v_i, w_i, a_i), (joint, I * a_i + turning)
 
-    forces = tree.outward(move, (Motion.zero(), Motion.zero(), Motion.zero()))
-
-    def gather(body: Body, f_children: Force) -> tuple[Force, Scalars]:
-        joint, f_body = forces[body]
-        f = f_body + f_children
-        return joint.X.inverse_apply(f), [s.dot(f) for s in joint.S]
-
-    return tree.collect(tree.inward(gather, Force.zero())[0])
+    return tree.project_forces(tree.outward(move, (Motion.zero(), Motion.zero(), Motion.zero())))
 
 
 def require_scleronomic(tree: Tree, function: str) -> None:
@@ -105,10 +125,11 @@ def require_scleronomic(tree: Tree, function: str) -> None:
             )
 
 
-class _BodyVelocity(NamedTuple):
-    """The joint of a body, the rates S' of the joint's columns (4), and the velocity of the body."""
+class MovingSubspace(NamedTuple):
+    """X and S of a joint, the rates S' of its columns (4), and the velocity of the body."""
 
-    joint: JointMotion
+    X: Placement
+    S: tuple[Motion, ...]
     S_rate: tuple[Motion, ...]
     velocity: Motion
 
@@ -121,111 +142,30 @@ class _CompositeBody(NamedTuple):
     momentum: Force
 
 
-def _body_velocities(tree: Tree, q: Scalars, v: Scalars) -> PerBody[_BodyVelocity]:
-    def step(body: Body, v_parent: Motion) -> tuple[Motion, _BodyVelocity]:
-        joint = body.jcalc(q, v)
-        v_i = joint.X.apply(v_parent) + joint.v_J
+def moving_subspaces(tree: Tree, q: Scalars, v: Scalars) -> PerBody[MovingSubspace]:
+    """Return S and S' of every joint in a motion."""
+
+    def step(body: Body, v_parent: Motion) -> tuple[Motion, MovingSubspace]:
+        X, S, v_J, _ = body.jcalc(q, v)
+        v_i = X.apply(v_parent) + v_J
         rings = subspace_rate(body, q, v)
-        S_rate = tuple(v_i.cross(s) + ring for s, ring in zip(joint.S, rings, strict=True))  # (4)
-        return v_i, _BodyVelocity(joint, S_rate, v_i)
+        S_rate = tuple(v_i.cross(s) + ring for s, ring in zip(S, rings, strict=True))  # (4)
+        return v_i, MovingSubspace(X, S, S_rate, v_i)
 
     return tree.outward(step, Motion.zero())
 
 
-def _composites(tree: Tree, moved: PerBody[_BodyVelocity]) -> PerBody[_CompositeBody]:
+def _composites(tree: Tree, moved: PerBody[MovingSubspace]) -> PerBody[_CompositeBody]:
     def step(
         body: Body, gathered: tuple[RigidInertia, RigidInertia, Force]
     ) -> tuple[tuple[RigidInertia, RigidInertia, Force], _CompositeBody]:
-        X, v_i = moved[body].joint.X, moved[body].velocity
+        X, _, _, v_i = moved[body]
         I_c = gathered[0] + body.inertia
         rate = gathered[1] + inertia_rate(body.inertia, v_i)
         h = gathered[2] + body.inertia * v_i
         return (X.inverse_apply(I_c), X.inverse_apply(rate), X.inverse_apply(h)), _CompositeBody(I_c, rate, h)
 
     return tree.inward(step, (RigidInertia.zero(), RigidInertia.zero(), Force.zero()))[0]
-
-
-class _Blocks(NamedTuple):
-    """The blocks (j, i) and (i, j) of a body i and itself or an ancestor j, each with rows of its first."""
-
-    i: Body
-    j: Body
-    upper: Matrix
-    lower: Matrix
-
-
-def _coriolis_blocks(
-    tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
-) -> Iterator[_Blocks]:
-    """Compute Eq. (3): three forces for each column of S_i, taken to each ancestor in turn."""
-    for i in tree.bodies:
-        I_c, rate, h = carried[i]
-        (X, S, _, _), S_rate, _ = moved[i]
-        F, down, up = [], [], []
-        for s, s_rate in zip(S, S_rate, strict=True):
-            even, odd = rate * s, s.cross(h)
-            F.append(I_c * s)
-            down.append(I_c * s_rate + (even + odd) * 0.5)  # I^c S' + B^c S
-            up.append((even - odd) * 0.5)  # B^c^T S
-        yield _Blocks(i, i, [[s.dot(f) for f in down] for s in S], [])
-        j = i
-        while j.parent >= 0:
-            X = moved[j].joint.X
-            F = [X.inverse_apply(f) for f in F]
-            down = [X.inverse_apply(f) for f in down]
-            up = [X.inverse_apply(f) for f in up]
-            j = tree.bodies[j.parent]
-            S_j, S_j_rate = moved[j].joint.S, moved[j].S_rate
-            upper = [[s.dot(f) for f in down] for s in S_j]
-            lower = [
-                [s_rate.dot(f) + s.dot(g) for s, s_rate in zip(S_j, S_j_rate, strict=True)]
-                for f, g in zip(F, up, strict=True)
-            ]
-            yield _Blocks(i, j, upper, lower)
-
-
-def _rate_blocks(
-    tree: Tree, moved: PerBody[_BodyVelocity], carried: PerBody[_CompositeBody]
-) -> Iterator[_Blocks]:
-    for i in tree.bodies:
-        I_c, rate, _ = carried[i]
-        (X, S, _, _), S_rate, _ = moved[i]
-        F = [I_c * s for s in S]
-        F_rate = [rate * s + I_c * s_rate for s, s_rate in zip(S, S_rate, strict=True)]
-        own = [
-            [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(F, F_rate, strict=True)]
-            for s, s_rate in zip(S, S_rate, strict=True)
-        ]
-        yield _Blocks(i, i, own, [])
-        j = i
-        while j.parent >= 0:
-            X = moved[j].joint.X
-            F, F_rate = [X.inverse_apply(f) for f in F], [X.inverse_apply(f) for f in F_rate]
-            j = tree.bodies[j.parent]
-            upper = [
-                [s.dot(f_rate) + s_rate.dot(f) for f, f_rate in zip(F, F_rate, strict=True)]
-                for s, s_rate in zip(moved[j].joint.S, moved[j].S_rate, strict=True)
-            ]
-            yield _Blocks(i, j, upper, [[row[k] for row in upper] for k in range(len(F))])
-
-
-def _assemble_matrix(tree: Tree, blocks: Iterator[_Blocks]) -> Matrix:
-    """Assemble G^T C G; without couplings each block goes to its place."""
-    C: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
-    for i, j, upper, lower in blocks:
-        _add(C, j, i, upper)
-        if i is not j:
-            _add(C, i, j, lower)
-    return C
-
-
-def _add(C: Matrix, of_rows: Body, of_columns: Body, block: Matrix) -> None:
-    for places_r, row in zip(velocity_places(of_rows), block, strict=True):
-        for places_c, x in zip(velocity_places(of_columns), row, strict=True):
-            for r, ratio_r in places_r:
-                for c, ratio_c in places_c:
-                    term = x if ratio_r == 1.0 and ratio_c == 1.0 else x * (ratio_r * ratio_c)
-                    C[r][c] = C[r][c] + term
 
 
 # Christoffel symbols: the connection of the metric M(q), whose geodesics are the unforced motions.

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Unpack, final
+from typing import NamedTuple, Protocol, Unpack, final
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.dense import Matrix, plus, transpose, unit, zeros
 from dalembert.algorithms.mass_matrix import inverse_from_factors
 from dalembert.algorithms.open_tree import (
+    add_block,
+    add_symmetric,
     require_moving_mass,
     require_open_tree,
     variable_parents,
-    velocity_places,
 )
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_with_reciprocals
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time, is_one, is_zero
-from dalembert.spatial import Force, Mat3, Motion, Placement, RigidInertia, ScrewChain, Transform, Vec3
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
+from dalembert.spatial import Force, Mat3, Motion, RigidInertia, ScrewChain, Transform, Vec3
 from dalembert.spatial.symmetric import times_symmetric
 
 # The derivatives of a joint's velocity and bias with respect to its own position and velocity.
@@ -167,7 +168,9 @@ def body_state(
         pose, v_parent = Transform.identity(), Motion.zero()
         world = Motion(Vec3.zero(), joint.X.rotate_to_child(-tree.gravity))
     else:
-        pose, v_parent, world = _compose_pose(parent.pose, joint.X), parent.v, parent.world
+        pose, v_parent, world = parent.pose, parent.v, parent.world
+        for screw in joint.X.factors if isinstance(joint.X, ScrewChain) else (joint.X,):
+            pose = pose @ screw
     rates, own, to_common = joint_rates(body, q, v, time), body.own_v(v), pose.inverse_apply
     S = [to_common(s) for s in joint.S]
     carried = [v_parent.cross(s) for s in S]
@@ -225,17 +228,9 @@ def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
     return joint.v_J.cross(s)
 
 
-def _compose_pose(pose: Transform, X: Placement) -> Transform:
-    """Return pose @ X, screw by screw."""
-    factors = X.factors if isinstance(X, ScrewChain) else (X,)
-    for factor in factors:
-        pose = pose @ factor
-    return pose
-
-
 # Derivatives of inverse dynamics on the tangent space, in O(n d).
 #
-# With composites summed over subtrees, I^c, 2 B^c and f^c, and the changes psi, chi, phi of `common_frame`,
+# With composites summed over subtrees, I^c, 2 B^c and f^c, and the changes psi, chi, phi above,
 # joint i and its ancestors j have
 #
 #   dtau_i/dq_j = S_i . (I_i^c chi_j + 2 B_i^c psi_j)     dtau_i/dv_j = S_i . (I_i^c phi_j + 2 B_i^c S_j)  (1)
@@ -243,9 +238,6 @@ def _compose_pose(pose: Transform, X: Placement) -> Transform:
 #     dtau_j/dv_i = S_j . (I_i^c phi_i + 2 B_i^c S_i)       dtau_j/da_i = S_j . I_i^c S_i                  (2)
 #
 # and i = j as (1), with dS_l/dq_k . f_i^c besides where S moves. All other entries are zero.
-#
-# Bodies are visited depth first, and a body's entries are computed when it is left: then only the columns of
-# its ancestors need be at hand, which the first-level cache holds (design/derivatives.md).
 
 
 class Derivatives(NamedTuple):
@@ -271,32 +263,35 @@ def spanning_tree_derivatives(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> Derivatives:
     """Return `inverse_dynamics_derivatives` of the tree alone, without its loops and other constraints."""
-    time = given.get("time")
     f_x = body_forces(tree, q, **given)
-    whole = Composites(tree)
+    whole = Composites(tree, q, v, f_x, given.get("time"))
     forces = JointForces(whole, a)
     pairs = PairwiseChanges(forces, a, f_x if given.get("external_frame") == "world" else None)
-    for body, entering in depth_first(tree):
-        if entering:
-            whole.enter(body, body_state(tree, body, whole.states.get(body.parent), q, v, f_x, time))
-            forces.enter(body)
-            pairs.enter(body)
-        else:
-            whole.leave(body)
-            forces.leave(body)
-            pairs.leave(body)
+    visit_depth_first(tree, whole, forces, pairs)
     return Derivatives(pairs.by_q, pairs.by_v, whole.M)
 
 
-def depth_first(tree: Tree) -> Iterator[tuple[Body, bool]]:
-    """Yield (body, True) on the way out and (body, False) when all that it carries has been visited."""
+class Pass(Protocol):
+    """A pass of which `enter` goes outward, and `leave` inward."""
+
+    def enter(self, body: Body) -> None: ...
+    def leave(self, body: Body) -> None: ...
+
+
+def visit_depth_first(tree: Tree, *passes: Pass) -> None:
+    """Run passes together, each body's entries when it is left: the order of memory, not of mathematics.
+
+    Depth first, only the columns of a body's ancestors need be at hand, which the first-level cache holds
+    (design/derivatives.md).
+    """
     children: dict[int, list[Body]] = {}
     for body in tree.bodies:
         children.setdefault(body.parent, []).append(body)
-    pending = [(body, True) for body in reversed(children.get(-1, []))]
+    pending = [(root, True) for root in reversed(children.get(-1, []))]
     while pending:
         body, entering = pending.pop()
-        yield body, entering
+        for each in passes:
+            (each.enter if entering else each.leave)(body)
         if entering:
             pending.append((body, False))
             pending += [(child, True) for child in reversed(children.get(body.index, []))]
@@ -308,6 +303,10 @@ class Composites:
     """I^c and 2 B^c of every body, and M: the terms that depend on q and v alone."""
 
     tree: Tree
+    q: Scalars
+    v: Scalars
+    f_x: PerBody[Force] | None
+    time: Time
     states: dict[int, BodyState] = field(default_factory=dict)
     inertia: dict[int, RigidInertia] = field(default_factory=dict)
     products: dict[int, VelocityProducts] = field(default_factory=dict)
@@ -316,7 +315,9 @@ class Composites:
     def __post_init__(self) -> None:
         self.M = zeros(self.tree.nv, self.tree.nv)
 
-    def enter(self, body: Body, state: BodyState) -> None:
+    def enter(self, body: Body) -> None:
+        parent = self.states.get(body.parent)
+        state = body_state(self.tree, body, parent, self.q, self.v, self.f_x, self.time)
         self.states[body.index] = state
         self.inertia[body.index], self.products[body.index] = state.inertia, state.products
 
@@ -326,11 +327,9 @@ class Composites:
             self.inertia[body.parent] += I
             self.products[body.parent] += self.products[body.index]
         F = [I * s for s in S]
-        _put(self.M, body, body, joint_inertia(S, F, body.armature))
+        add_symmetric(self.M, body, body, joint_inertia(S, F, body.armature))
         for j in self.ancestors(body):
-            up = self.states[j.index].S
-            _put(self.M, body, j, [[s.dot(f) for s in up] for f in F])
-            _put(self.M, j, body, [[s.dot(f) for f in F] for s in up])
+            add_symmetric(self.M, body, j, [[s.dot(f) for s in self.states[j.index].S] for f in F])
 
     def ancestors(self, body: Body) -> Iterator[Body]:
         """Yield lambda(i), lambda(lambda(i)), … up to the world's child,
@@ -414,15 +413,17 @@ class PairwiseChanges:
             [s.dot(inner[k]) + moved[k][l].dot(f) + held_rows[l].dot(S[k]) for k in range(len(S))]
             for l, s in enumerate(S)
         ]
-        _put(self.by_q, body, body, own)
-        _put(self.by_v, body, body, [[s.dot(x) for x in by_speed] for s in S])
+        add_block(self.by_q, body, body, own)
+        add_block(self.by_v, body, body, [[s.dot(x) for x in by_speed] for s in S])
         for j in whole.ancestors(body):
             up = whole.states[j.index]
-            _put(self.by_q, j, body, [[s.dot(x) for x in by_position] for s in up.S])  # (2)
-            _put(self.by_v, j, body, [[s.dot(x) for x in by_speed] for s in up.S])
+            add_block(self.by_q, j, body, [[s.dot(x) for x in by_position] for s in up.S])  # (2)
+            add_block(self.by_v, j, body, [[s.dot(x) for x in by_speed] for s in up.S])
             turned = [[x.dot(s) for s in up.S] for x in held_rows]
-            _put(self.by_q, body, j, plus(_rows(I_rows, B_rows, self.chi[j.index], up.psi), turned))  # (1)
-            _put(self.by_v, body, j, _rows(I_rows, B_rows, up.phi, up.S))
+            add_block(
+                self.by_q, body, j, plus(_rows(I_rows, B_rows, self.chi[j.index], up.psi), turned)
+            )  # (1)
+            add_block(self.by_v, body, j, _rows(I_rows, B_rows, up.phi, up.S))
 
 
 def _rows(
@@ -433,16 +434,6 @@ def _rows(
         [f.dot(x_k) + b.dot(y_k.angular) for x_k, y_k in zip(x, y, strict=True)]
         for f, b in zip(I_rows, B_rows, strict=True)
     ]
-
-
-def _put(M: Matrix, i: Body, j: Body, block: Matrix) -> None:
-    """Add a block of joint i's rows and joint j's columns as G^T block G."""
-    for places_r, row in zip(velocity_places(i), block, strict=True):
-        for places_c, x in zip(velocity_places(j), row, strict=True):
-            for r, ratio_r in places_r:
-                for c, ratio_c in places_c:
-                    ratio = ratio_r * ratio_c
-                    M[r][c] = M[r][c] + (x if is_one(ratio) else x * ratio)
 
 
 # Derivatives of forward dynamics on the tangent space, from those of inverse dynamics.
@@ -462,32 +453,19 @@ def forward_dynamics_derivatives(
 
     External forces are constant in the coordinates in which they are given.
     """
-    time = given.get("time")
     require_open_tree(tree, "forward_dynamics_derivatives")
     require_moving_mass(tree, "forward_dynamics_derivatives")
     f_x = body_forces(tree, q, **given)
-    whole = Composites(tree)
+    whole = Composites(tree, q, v, f_x, given.get("time"))
     bias = JointForces(whole, None)
-    for body, entering in depth_first(tree):
-        if entering:
-            whole.enter(body, body_state(tree, body, whole.states.get(body.parent), q, v, f_x, time))
-            bias.enter(body)
-        else:
-            whole.leave(body)
-            bias.leave(body)
+    visit_depth_first(tree, whole, bias)
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(whole.M, lam)
     push = [t - b for t, b in zip(tau, bias.joint_forces(), strict=True)]
     a = solve_with_reciprocals(L, reciprocals, lam, push)
     forces = JointForces(whole, a)
     pairs = PairwiseChanges(forces, a, f_x if given.get("external_frame") == "world" else None)
-    for body, entering in depth_first(tree):
-        if entering:
-            forces.enter(body)
-            pairs.enter(body)
-        else:
-            forces.leave(body)
-            pairs.leave(body)
+    visit_depth_first(tree, forces, pairs)
     by_q, by_v = solved_columns(L, reciprocals, lam, pairs.by_q, pairs.by_v)
     return Derivatives(by_q, by_v, inverse_from_factors(L, reciprocals, lam))
 

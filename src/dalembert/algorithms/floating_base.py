@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.articulated import joint_inertia, spatial_velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
-from dalembert.algorithms.dense import Matrix, dot
+from dalembert.algorithms.dense import Matrix, dot, zeros
 from dalembert.algorithms.jacobians import jacobian
-from dalembert.algorithms.mass_matrix import Block, assemble_blocks, composite_inertias
+from dalembert.algorithms.mass_matrix import composite_inertias
 from dalembert.algorithms.open_tree import (
+    add_symmetric,
+    carry_to_ancestors,
     require_moving_mass,
     require_open_tree,
     variable_parents,
@@ -95,25 +96,20 @@ class FloatingBaseBias(NamedTuple):
 def floating_base_inertia(tree: Tree, q: Scalars, *, time: Time = None) -> FloatingBaseInertia:
     """Compute the composite rigid bodies of a floating-base system (Table 9.5, right)."""
     root = floating_base(tree, "floating_base_inertia")
-    joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies[1:]}
+    joints = tree.outward(lambda body, _: ((), body.jcalc(q, None, time)), ())
     I_c = composite_inertias(tree, q, time=time)
     F = [Force.zero() for _ in range(tree.nv)]
-
-    def blocks() -> Iterator[Block]:
-        for i in tree.bodies[1:]:
-            F_i = [I_c[i] * s for s in joints[i.index].S]
-            yield Block(i, i, joint_inertia(joints[i.index].S, F_i, i.armature))
-            j = i
-            while j.parent != root.index:
-                F_i = [joints[j.index].X.inverse_apply(f) for f in F_i]
-                j = tree.bodies[j.parent]
-                yield Block(i, j, [[s.dot(f) for s in joints[j.index].S] for f in F_i])
-            for row, f in zip(velocity_places(i), F_i, strict=True):
-                at_base = joints[j.index].X.inverse_apply(f)
-                for place, ratio in row:
-                    F[place] = F[place] + (at_base if ratio == 1.0 else at_base * ratio)
-
-    H = assemble_blocks(tree, blocks())
+    H = zeros(tree.nv, tree.nv)
+    for i in tree.bodies[1:]:
+        F_i = [I_c[i] * s for s in joints[i].S]
+        add_symmetric(H, i, i, joint_inertia(joints[i].S, F_i, i.armature))
+        for j, forces in carry_to_ancestors(tree, joints, i, F_i):
+            if j is root:
+                for row, f in zip(velocity_places(i), forces, strict=True):
+                    for place, ratio in row:
+                        F[place] = F[place] + (f if ratio == 1.0 else f * ratio)
+            else:
+                add_symmetric(H, i, j, [[s.dot(f) for s in joints[j].S] for f in forces])
     return FloatingBaseInertia(I_c[root], F[BASE_VARIABLES:], [row[BASE_VARIABLES:] for row in H[6:]])
 
 

@@ -1,24 +1,15 @@
-"""Forward dynamics: the articulated-body algorithm, O(n) (Featherstone 2008 Table 7.1).
-
-Three passes: velocities outward; articulated-body inertias and bias forces inward; accelerations outward.
-Bodies are seen by co-moving observers (see `velocity_products`), so that linear velocities do not occur:
-
-    I_i^A = I_i + sum X^T I_j^a X,   p_i^A = p_i + sum X^T p_j^a                                     (1)
-    a'_i  = X a_lambda + c_i                                                                         (2)
-
-and what the joint does with them is in `articulated`. The base accelerates by -gravity.
-"""
+"""Forward dynamics: the choice of a method, and the methods that form the matrix."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Unpack
 
 from dalembert.algorithms.applied_forces import Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import (
-    JointElimination,
     Moved,
+    articulated_body_passes,
     eliminate_joint,
     spatial_velocity_products,
     velocity_products,
@@ -39,18 +30,7 @@ from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time
-from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
-
-__all__ = [
-    "articulated_inertias",
-    "forward_dynamics",
-    "forward_dynamics_by_matrix",
-    "forward_dynamics_spatial",
-]
-
-
-TREE_METHODS = ("aba", "crba", "aba_spatial", "aba_multipliers", "floating_base")
-"""The methods for systems without constraints."""
+from dalembert.spatial import ArticulatedInertia
 
 
 def forward_dynamics(
@@ -72,7 +52,6 @@ def forward_dynamics(
     `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and "maximal"
     serve trees too.
     """
-    time = given.get("time")
     if is_constrained(tree) or method not in (None, *TREE_METHODS):
         _require_method_for(tree, method)
         from dalembert.algorithms.loops import constrained_forward_dynamics  # plain trees do without
@@ -81,19 +60,7 @@ def forward_dynamics(
             tree, q, v, tau, method=method, stabilization=stabilization, **given
         )
     require_moving_mass(tree, "forward_dynamics")
-    chosen = method or default_method(tree)
-    if chosen == "crba":
-        return forward_dynamics_by_matrix(tree, q, v, tau, **given)
-    if chosen == "aba_spatial":
-        return forward_dynamics_spatial(tree, q, v, tau, **given)
-    if chosen == "floating_base":
-        from dalembert.algorithms.floating_base import floating_base_forward_dynamics
-
-        return floating_base_forward_dynamics(tree, q, v, tau, **given)
-    if chosen == "aba_multipliers":
-        return with_couplings(functools.partial(forward_dynamics, method="aba"))(tree, q, v, tau, **given)
-    f_x = body_forces(tree, q, **given)
-    return _articulated_passes(tree, velocity_products(tree, q, v, f_x, time), tau, "forward_dynamics")
+    return TREE_METHODS[method or default_method(tree)](tree, q, v, tau, **given)
 
 
 def _require_method_for(tree: Tree, method: str | None) -> None:
@@ -119,46 +86,35 @@ def _quote_names(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' for name in names)
 
 
-def _articulated_passes(tree: Tree, moved: PerBody[Moved], tau: Scalars, function: str) -> list[Scalar]:
-    """Run passes 2 and 3: articulated inertias inward, accelerations outward."""
+def forward_dynamics_articulated(
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
+) -> list[Scalar]:
+    """Run Table 7.1 with co-moving observers, so that linear velocities do not occur; see `articulated`."""
+    f_x = body_forces(tree, q, **given)
+    moved = velocity_products(tree, q, v, f_x, given.get("time"))
+    return _accelerations(tree, moved, tau, "forward_dynamics")
+
+
+def forward_dynamics_spatial(
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
+) -> list[Scalar]:
+    """Compute Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
+
+    The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
+    results.
+    """
+    require_open_tree(tree, "forward_dynamics_spatial")
+    require_moving_mass(tree, "forward_dynamics_spatial")
+    f_x = body_forces(tree, q, **given)
+    moved = spatial_velocity_products(tree, q, v, f_x, given.get("time"))
+    return _accelerations(tree, moved, tau, "forward_dynamics_spatial")
+
+
+def _accelerations(tree: Tree, moved: PerBody[Moved], tau: Scalars, function: str) -> list[Scalar]:
+    """Run passes 2 and 3; coupled joints are eliminated together."""
     if has_couplings(tree):
         return articulated_accelerations(tree, moved, tau, function=function).a
-    return _accelerations(tree, moved, _inertias(tree, moved, tau))
-
-
-Eliminated = tuple[JointElimination, list[Scalar]]
-"""Pass 2, of each body: the joint's elimination and its u."""
-
-
-def _inertias(tree: Tree, moved: PerBody[Moved], tau: Scalars) -> PerBody[Eliminated]:
-    def step(
-        body: Body, gathered: tuple[ArticulatedInertia, Force]
-    ) -> tuple[tuple[ArticulatedInertia, Force], Eliminated]:
-        (X, S, _, _), c, p = moved[body]
-        I_A, p_A = gathered[0] + body.inertia, gathered[1] + p  # (1)
-        own_tau = body.own_v(tau)
-        try:
-            joint = eliminate_joint(I_A, S, body.armature)
-        except ZeroDivisionError:
-            raise ModelError(
-                f'forward_dynamics: joint "{body.joint_name}" has a freedom along which nothing with inertia '
-                "moves; give what it carries mass and moments of inertia, or the joint an armature"
-            ) from None
-        u = joint.joint_force(own_tau, p_A)
-        p_a = joint.bias_force(p_A, c, own_tau, u)
-        return (X.inverse_apply(joint.I_a), X.inverse_apply(p_a)), (joint, u)
-
-    return tree.inward(step, (ArticulatedInertia.zero(), Force.zero()))[0]
-
-
-def _accelerations(tree: Tree, moved: PerBody[Moved], joints: PerBody[Eliminated]) -> list[Scalar]:
-    def step(body: Body, a_parent: Motion) -> tuple[Motion, list[Scalar]]:
-        (X, _, _, _), c, _ = moved[body]
-        joint, u = joints[body]
-        vdot, a = joint.accelerations(u, X.apply(a_parent) + c)  # (2)
-        return a, vdot
-
-    return tree.collect(tree.outward(step, Motion(Vec3.zero(), -tree.gravity)))
+    return articulated_body_passes(tree, moved, tau)
 
 
 def forward_dynamics_by_matrix(
@@ -166,10 +122,9 @@ def forward_dynamics_by_matrix(
 ) -> list[Scalar]:
     """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6);
     also for coupled joints."""
-    time = given.get("time")
     b = bias_forces(tree, q, v, **given)
     lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
+    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=given.get("time")), lam)
     return solve_with_reciprocals(L, reciprocals, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
 
 
@@ -191,17 +146,17 @@ def articulated_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBod
     return tree.inward(step, ArticulatedInertia.zero())[0]
 
 
-def forward_dynamics_spatial(
-    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
-) -> list[Scalar]:
-    """Compute Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
+def _floating_base(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
+    from dalembert.algorithms.floating_base import floating_base_forward_dynamics  # others do without
 
-    The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
-    results.
-    """
-    time = given.get("time")
-    require_open_tree(tree, "forward_dynamics_spatial")
-    require_moving_mass(tree, "forward_dynamics_spatial")
-    f_x = body_forces(tree, q, **given)
-    moved = spatial_velocity_products(tree, q, v, f_x, time)
-    return _articulated_passes(tree, moved, tau, "forward_dynamics_spatial")
+    return floating_base_forward_dynamics(tree, q, v, tau, **given)
+
+
+TREE_METHODS: dict[str, Callable[..., list[Scalar]]] = {
+    "aba": forward_dynamics_articulated,
+    "crba": forward_dynamics_by_matrix,
+    "aba_spatial": forward_dynamics_spatial,
+    "aba_multipliers": with_couplings(functools.partial(forward_dynamics, method="aba")),
+    "floating_base": _floating_base,
+}
+"""The methods for systems without constraints."""

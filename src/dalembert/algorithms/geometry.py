@@ -7,22 +7,26 @@ from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, Stabilization
 from dalembert.algorithms.constraints import constraint_equations, stabilized
-from dalembert.algorithms.coriolis import coriolis_product, mass_matrix_rate, require_scleronomic
+from dalembert.algorithms.coriolis import (
+    coriolis_product,
+    mass_matrix_rate,
+    moving_subspaces,
+    require_scleronomic,
+)
 from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, factor, factor_semidefinite, identity, unit
 from dalembert.algorithms.energy_momentum import potential_energy
 from dalembert.algorithms.integrators import CentroidalCoordinates, State, runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces, differential_inverse_dynamics
-from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree, variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ArgumentError, require_choice
-from dalembert.model.body import Body, JointMotion
+from dalembert.model.body import Body
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero
-from dalembert.spatial import Force, Motion
+from dalembert.spatial import Force
 
 # Hamilton's form of the equation of motion: positions q and momenta p = M(q) v.
 #
@@ -104,19 +108,12 @@ def forward_dynamics_hamiltonian(
 
 def _momentum_rate(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
     """Return tau - g + C^T v, with external forces added to gravity; Eqs (3), (4)."""
-
-    def move(body: Body, v_parent: Motion) -> tuple[Motion, tuple[JointMotion, Motion, list[Motion]]]:
-        joint = body.jcalc(q, v)
-        v_i = joint.X.apply(v_parent) + joint.v_J
-        rings = subspace_rate(body, q, v)
-        return v_i, (joint, v_i, [v_i.cross(s) + ring for s, ring in zip(joint.S, rings, strict=True)])
-
-    moved = tree.outward(move, Motion.zero())
+    moved = moving_subspaces(tree, q, v)
 
     def gather(body: Body, h_children: Force) -> tuple[Force, Scalars]:
-        joint, v_i, S_rate = moved[body]
+        X, _, S_rate, v_i = moved[body]
         h = h_children + body.inertia * v_i
-        return joint.X.inverse_apply(h), [s_rate.dot(h) for s_rate in S_rate]  # (4)
+        return X.inverse_apply(h), [s_rate.dot(h) for s_rate in S_rate]  # (4)
 
     turning = tree.collect(tree.inward(gather, Force.zero())[0])
     resting = bias_forces(tree, q, [0.0] * tree.nv, **given)

@@ -77,7 +77,7 @@ def gravity_forces(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]
         weight = Force(body.inertia.h.cross(a_i), a_i * body.inertia.mass)
         return a_i, (joint, weight)
 
-    return _gather(tree, tree.outward(fall, -tree.gravity), None)
+    return tree.project_forces(tree.outward(fall, -tree.gravity))
 
 
 def _newton_euler(
@@ -99,24 +99,7 @@ def _newton_euler(
         return A, (joint, f if f_x is None else f - f_x[body])
 
     base = BodyAcceleration(Vec3.zero(), Vec3.zero(), -gravity)
-    return _gather(tree, tree.outward(accelerate, base), a)
-
-
-def _gather(
-    tree: Tree, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Scalars | None
-) -> list[Scalar]:
-    """Propagate the transmitted forces inward and project each onto its joint: (3) and (4)."""
-
-    def transmit(body: Body, f_children: Force) -> tuple[Force, Scalars]:
-        joint, f_body = joints_and_forces[body]
-        f = f_body + f_children  # (3)
-        tau = [s.dot(f) for s in joint.S]  # (4)
-        if a is not None:
-            tau = [t + m * x for t, m, x in zip(tau, body.armature, body.own_v(a), strict=True)]
-        return joint.X.inverse_apply(f), tau
-
-    taus, _ = tree.inward(transmit, Force.zero())
-    return tree.collect(taus)
+    return tree.project_forces(tree.outward(accelerate, base), a)  # (3), (4)
 
 
 class NewtonEuler(NamedTuple):
@@ -174,7 +157,7 @@ def differential_inverse_dynamics(tree: Tree, q: Scalars, a: Scalars, *, time: T
         a_i = joint.X.apply(a_parent) + combination(joint.S, body.own_v(a))
         return a_i, (joint, body.inertia * a_i)
 
-    return _gather(tree, tree.outward(accelerate, Motion.zero()), a)
+    return tree.project_forces(tree.outward(accelerate, Motion.zero()), a)
 
 
 def rnea_common_frame(

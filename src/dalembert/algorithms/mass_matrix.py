@@ -12,10 +12,15 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.dense import Matrix, transpose, unit
+from dalembert.algorithms.dense import Matrix, identity, transpose, zeros
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.algorithms.open_tree import require_moving_mass, variable_parents, velocity_places
+from dalembert.algorithms.open_tree import (
+    add_symmetric,
+    carry_to_ancestors,
+    require_moving_mass,
+    variable_parents,
+)
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
@@ -63,11 +68,8 @@ def _composite_blocks(tree: Tree, q: Scalars, time: Time) -> Iterator[Block]:
     for i in tree.bodies:
         F = [I_c[i] * s for s in joints[i].S]
         yield Block(i, i, joint_inertia(joints[i].S, F, i.armature))
-        j = i
-        while j.parent >= 0:
-            F = [joints[j].X.inverse_apply(f) for f in F]
-            j = tree.bodies[j.parent]
-            yield Block(i, j, [[s.dot(f) for s in joints[j].S] for f in F])
+        for j, F_j in carry_to_ancestors(tree, joints, i, F):
+            yield Block(i, j, [[s.dot(f) for s in joints[j].S] for f in F_j])
 
 
 def crba_common_frame(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
@@ -98,33 +100,17 @@ def crba_common_frame(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
 def mass_matrix_by_columns(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Return M with columns ID(q, 0, e_i) - ID(q, 0, 0):
     nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
-    n = tree.nv
-    zero = [0.0] * n
+    zero = [0.0] * tree.nv
     c = spanning_tree_forces(tree, q, zero, zero, time=time)
-    columns = []
-    for i in range(n):
-        direction = unit(n, i)
-        columns.append(
-            [
-                t - c_k
-                for t, c_k in zip(spanning_tree_forces(tree, q, zero, direction, time=time), c, strict=True)
-            ]
-        )
-    return transpose(columns)
+    columns = [spanning_tree_forces(tree, q, zero, e_i, time=time) for e_i in identity(tree.nv)]
+    return transpose([[t - c_k for t, c_k in zip(column, c, strict=True)] for column in columns])
 
 
 def assemble_blocks(tree: Tree, blocks: Iterator[Block]) -> Matrix:
     """Assemble G^T H G from the blocks on and below the diagonal; without couplings each has its place."""
-    M: Matrix = [[0.0] * tree.nv for _ in range(tree.nv)]
+    M = zeros(tree.nv, tree.nv)
     for i, j, rows in blocks:
-        for places_r, row in zip(velocity_places(i), rows, strict=True):
-            for places_c, h in zip(velocity_places(j), row, strict=True):
-                for r, ratio_r in places_r:
-                    for c, ratio_c in places_c:
-                        term = h if ratio_r == 1.0 and ratio_c == 1.0 else h * (ratio_r * ratio_c)
-                        M[r][c] = M[r][c] + term
-                        if i is not j:
-                            M[c][r] = M[c][r] + term
+        add_symmetric(M, i, j, rows)
     return M
 
 

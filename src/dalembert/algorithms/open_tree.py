@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from dalembert.algorithms.sparse import depths, expanded_parents
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
-from dalembert.model.tree import Tree
-from dalembert.scalar import is_zero
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar, Scalars, is_one, is_zero
+from dalembert.spatial import Force
 
 
 def is_constrained(tree: Tree) -> bool:
@@ -74,6 +76,23 @@ def velocity_places(body: Body) -> list[list[tuple[int, float]]]:
     return [[(place, 1.0)] for place in range(body.v_slice.start, body.v_slice.stop)]
 
 
+def add_block(M: list[list[Scalar]], i: Body, j: Body, block: Sequence[Scalars]) -> None:
+    """Add a block of joint i's rows and joint j's columns to M as G^T block G."""
+    for places_r, row in zip(velocity_places(i), block, strict=True):
+        for places_c, x in zip(velocity_places(j), row, strict=True):
+            for r, ratio_r in places_r:
+                for c, ratio_c in places_c:
+                    ratio = ratio_r * ratio_c
+                    M[r][c] = M[r][c] + (x if is_one(ratio) else x * ratio)
+
+
+def add_symmetric(M: list[list[Scalar]], i: Body, j: Body, block: Sequence[Scalars]) -> None:
+    """Add a block of a symmetric matrix and, unless it is on the diagonal, its transpose."""
+    add_block(M, i, j, block)
+    if i is not j:
+        add_block(M, j, i, [[row[c] for row in block] for c in range(j.nv)])
+
+
 def variable_parents(tree: Tree) -> list[int]:
     """Return lambda' of the tree's velocity variables (Featherstone 2008 Table 6.4).
 
@@ -97,6 +116,18 @@ def variable_parents(tree: Tree) -> list[int]:
             below[parent] |= below[k] - {k}
         lam.append(parent)
     return lam[::-1]
+
+
+def carry_to_ancestors(
+    tree: Tree, joints: PerBody[Any], body: Body, forces: list[Force]
+) -> Iterator[tuple[Body, list[Force]]]:
+    """Yield every ancestor of a body, nearest first, with the forces in its coordinates (Table 6.2).
+
+    `joints`: X of each joint."""
+    while body.parent >= 0:
+        forces = [joints[body].X.inverse_apply(f) for f in forces]
+        body = tree.bodies[body.parent]
+        yield body, forces
 
 
 def matrix_density(tree: Tree) -> float:

@@ -11,10 +11,10 @@ from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from dalembert.model.body import Body, Loop
+from dalembert.model.body import Body, JointMotion, Loop
 from dalembert.model.user_functions import Constraint, LoopClosure
-from dalembert.scalar import Scalar
-from dalembert.spatial import Vec3
+from dalembert.scalar import Scalar, Scalars
+from dalembert.spatial import Force, Vec3
 
 Result = TypeVar("Result")
 
@@ -98,6 +98,25 @@ class Tree(ABC):
             parent_sum = gathered[body.parent]
             gathered[body.parent] = contribution if parent_sum is None else _sum(parent_sum, contribution)
         return PerBody(results), zero if gathered[-1] is None else gathered[-1]
+
+    def project_forces(
+        self, joints_and_forces: PerBody[tuple[JointMotion, Force]], a: Scalars | None = None
+    ) -> list[Scalar]:
+        """Take the forces of the bodies inward and project them on the joints; armature moves with `a`.
+
+        f_i = f_i^B + sum over children of X^T f_j;  tau_i = S_i^T f_i + armature a (Featherstone 2008 Eqs
+        5.20, 5.11).
+        """
+
+        def transmit(body: Body, f_children: Force) -> tuple[Force, Scalars]:
+            joint, f_body = joints_and_forces[body]
+            f = f_body + f_children
+            tau = [s.dot(f) for s in joint.S]
+            if a is not None:
+                tau = [t + m * x for t, m, x in zip(tau, body.armature, body.own_v(a), strict=True)]
+            return joint.X.inverse_apply(f), tau
+
+        return self.collect(self.inward(transmit, Force.zero())[0])
 
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> list[Scalar]:
         """Collect generalized forces, nv numbers for each body, into one list in the order of v.
