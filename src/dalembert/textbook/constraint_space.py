@@ -45,9 +45,8 @@ from dalembert.algorithms.open_tree import (
 )
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body
-from dalembert.model.joints.joint import Scalars
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, Scalars, is_zero
 from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
 from dalembert.textbook.handles import (
     ConstraintSpaceHandle,

@@ -58,10 +58,9 @@ from dalembert.algorithms.open_tree import variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l_transposed
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body, Frame
-from dalembert.model.joints.joint import Scalars
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, literal, sqrt
+from dalembert.scalar import Scalar, Scalars, is_zero, literal, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
 from dalembert.spatial.transform import Placement
 

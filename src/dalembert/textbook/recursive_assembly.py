@@ -25,10 +25,9 @@ from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, Loop
-from dalembert.model.joints.joint import Scalars
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Motion, Vec3
 from dalembert.textbook.handles import (
     ArticulatedBody,
