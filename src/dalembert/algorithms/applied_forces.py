@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from dalembert.algorithms.aligned import AlignedBody
+from dalembert.algorithms.dense import total
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
@@ -163,11 +164,11 @@ def passive_forces(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
 
 def spring_energy(tree: Tree, q: Scalars) -> Scalar:
     """Return the energy stored in the springs, sum of stiffness x^2 / 2 [J]."""
-    total: Scalar = 0.0
-    for body in tree.bodies:
-        for k, x in zip(body.stiffness, displacement(body, body.own_q(q)), strict=True):
-            total = total + 0.5 * k * x * x
-    return total
+    return total(
+        0.5 * k * x * x
+        for body in tree.bodies
+        for k, x in zip(body.stiffness, displacement(body, body.own_q(q)), strict=True)
+    )
 
 
 def _joint_forces(body: Body, q: Scalars, v: Scalars) -> list[Scalar]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.articulated import JointElimination, Moved, eliminate_joint
-from dalembert.algorithms.dense import Matrix, SymmetricFactor, factor
+from dalembert.algorithms.dense import Matrix, SymmetricFactor, factor, total
 from dalembert.algorithms.open_tree import velocity_places
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
@@ -174,10 +174,7 @@ def cluster_members(
 
 def _ratios_times(row: Sequence[tuple[int, float]], x: Scalars) -> Scalar:
     """Return one row of G times x."""
-    total: Scalar = 0.0
-    for place, ratio in row:
-        total = total + (x[place] if ratio == 1.0 else ratio * x[place])
-    return total
+    return total(x[place] if ratio == 1.0 else ratio * x[place] for place, ratio in row)
 
 
 class Accelerations:

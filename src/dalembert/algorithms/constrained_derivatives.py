@@ -36,10 +36,7 @@ from dalembert.spatial.value import leaves
 
 
 def jacobians_of(
-    function: Callable[..., Any],
-    tree: Tree,
-    arguments: Sequence[Scalars],
-    given: Scalars = (),
+    function: Callable[..., Any], tree: Tree, arguments: Sequence[Scalars], given: Scalars = ()
 ) -> list[Matrix]:
     """Return the Jacobians of a list of scalars f(*arguments), first with respect to q on its tangent space.
 

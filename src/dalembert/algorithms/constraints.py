@@ -80,7 +80,7 @@ def loop_rows(
     v_J = placed.apply(v_s - v_p)
     a_J = placed.apply(a_s - a_p + v_s.cross(v_p))  # (1)
     X = X_p.inverse() @ X_s
-    (T, sigma), (T_rate, sigma_rate) = _subspace_with_rate(loop.joint, X, v_J, time)
+    (T, sigma), (T_rate, sigma_rate) = subspace_with_rate(loop.joint, X, v_J, time)
     k = [-(a_J - sigma_rate).dot(f) - (v_J - sigma).dot(f_rate) for f, f_rate in zip(T, T_rate)]  # (2)
     T_root = [placed.inverse_apply(f) for f in T]
     K: list[list[Scalar]] = [[0.0] * tree.nv for _ in T]
@@ -164,7 +164,7 @@ def _motion(
 Subspace = tuple[tuple[Force, ...], Motion]
 
 
-def _subspace_with_rate(joint: Joint, X: Transform, v_J: Motion, time: Time) -> tuple[Subspace, Subspace]:
+def subspace_with_rate(joint: Joint, X: Transform, v_J: Motion, time: Time) -> tuple[Subspace, Subspace]:
     """Return (T, sigma) and (T°, sigma°), as the successor frame at X moves with v_J:
     R' = R omega x, p' = R v."""
 
@@ -215,6 +215,23 @@ class UserRows(NamedTuple):
     k: list[Scalar]
     velocity_error: list[Scalar]
     position_error: list[Scalar]
+
+
+def rows_of_users(
+    tree: Tree, q: Scalars, v: Scalars, time: Time, kind: str = ""
+) -> list[tuple[str, UserRows]]:
+    """Return the rows of the users' constraints, of one kind if it is given, each with its name.
+
+    A loop closure beside loops or constraints solves them and adds no rows; alone it is the constraint.
+    """
+    rows = [
+        (item.name, user_rows(original_model(tree), item, q, v, time))
+        for item in tree.constraints
+        if kind in ("", item.kind)
+    ]
+    if tree.closure is not None and not tree.loops and not tree.constraints:
+        rows.append(("loop closure", closure_rows(tree, q, v, time)))
+    return rows
 
 
 def user_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time = None) -> UserRows:
@@ -434,13 +451,11 @@ def constraint_equations(
     A loop closure q = gamma(y) beside loops or user constraints solves them and adds no rows; alone it is the
     constraint. `coordinates`: where loops are computed, "nearby" or "base"; see `loop_rows`.
     """
-    model = original_model(tree)
+    original_model(tree)  # refuses trees without constraints of their own
     parts: list[tuple[str, LoopRows | UserRows]] = [
         (loop.name, loop_rows(tree, loop, q, v, time=time, coordinates=coordinates)) for loop in tree.loops
     ]
-    parts += [(item.name, user_rows(model, item, q, v, time)) for item in tree.constraints]
-    if tree.closure is not None and not parts:
-        parts.append(("loop closure", closure_rows(tree, q, v, time)))
+    parts += rows_of_users(tree, q, v, time)
     return ConstraintEquations(
         [row for _, part in parts for row in part.K],
         [x for _, part in parts for x in part.k],
@@ -495,14 +510,7 @@ def closing_equations(tree: Tree, q: Scalars, *, time: Time = None) -> ClosingEq
         residual += [d.dot(force) for force in rows.T]
         K += rows.K
         gap += d.to_list() if rows.T else []
-    user = [
-        user_rows(original_model(tree), item, q, at_rest, time)
-        for item in tree.constraints
-        if item.kind == "position"
-    ]
-    if tree.closure is not None and not tree.loops and not tree.constraints:
-        user.append(closure_rows(tree, q, at_rest, time))
-    for part in user:
+    for _, part in rows_of_users(tree, q, at_rest, time, kind="position"):
         residual += part.position_error
         K += part.K
         gap += part.position_error

@@ -6,9 +6,9 @@ even where nothing folds it afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Any, Final, final
 
 from dalembert.scalar import Scalar, Scalars, absolute, is_one, is_zero, maximum, select
 
@@ -26,6 +26,20 @@ def dot(a: Scalars, b: Scalars) -> Scalar:
         if not (is_zero(x) or is_zero(y)):
             total = x * y if is_zero(total) else total + x * y
     return total
+
+
+def total(values: Iterable[Any], zero: Any = 0.0) -> Any:
+    """Return the sum, term after term, as compiled code does; Python's `sum` compensates errors of floats."""
+    for value in values:
+        zero = zero + value
+    return zero
+
+
+def largest(values: Iterable[Scalar], least: Scalar = 0.0) -> Scalar:
+    """Return the largest of the values, or `least` if that is larger."""
+    for value in values:
+        least = maximum(least, value)
+    return least
 
 
 def times(A: Rows, x: Scalars) -> Vector:
@@ -154,9 +168,7 @@ def factor_semidefinite(
     if n == 0:
         return SymmetricFactor([], [])
     sizes = [D[i][i] for i in range(n)] if scale is None else scale
-    longest = sizes[0]
-    for size in sizes[1:]:
-        longest = maximum(longest, size)
+    longest = largest(sizes[1:], sizes[0])
     double = is_double(longest)
     relative = select(double, *DEPENDENT_ROW_RATIO_SQUARED)
     shortest = longest * select(double, *least) if scale is None else 0.0

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.dense import Matrix, total
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
 from dalembert.errors import ModelError
@@ -56,21 +56,18 @@ def inertia_rate(inertia: RigidInertia, v: Motion) -> RigidInertia:
 
 def total_mass(tree: Tree) -> Scalar:
     """Return the mass of all bodies [kg]."""
-    total: Scalar = 0.0
-    for body in tree.bodies:
-        total = total + body.inertia.mass
-    return total
+    return total(body.inertia.mass for body in tree.bodies)
 
 
 def kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Scalar:
     """Return T = sum of v_i . I_i v_i / 2, and of armature v^2 / 2 [J] (Eqs 2.67, 3.2)."""
     velocities = body_velocities(tree, q, v, time=time)
-    total: Scalar = 0.0
+    energy: Scalar = 0.0
     for body in tree.bodies:
-        total = total + body.inertia.kinetic_energy(velocities[body])
-        for m, x in zip(body.armature, body.own_v(v), strict=True):
-            total = total + 0.5 * m * x * x
-    return total
+        rotors = zip(body.armature, body.own_v(v), strict=True)
+        energy = energy + body.inertia.kinetic_energy(velocities[body])
+        energy = total((0.5 * m * x * x for m, x in rotors), energy)
+    return energy
 
 
 def potential_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
@@ -87,21 +84,20 @@ def momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
     """Return the momentum of the system in world coordinates:
     (angular about the origin, linear) (Eq. 2.60)."""
     motions = body_motions(tree, q, v, time=time)
-    total = Force.zero()
-    for body in tree.bodies:
-        total = total + motions[body].pose.inverse_apply(body.inertia * motions[body].velocity)
-    return total
+    at_origin = (motions[b].pose.inverse_apply(b.inertia * motions[b].velocity) for b in tree.bodies)
+    found: Force = total(at_origin, Force.zero())
+    return found
 
 
 def _mass(tree: Tree) -> Scalar:
     """Return the mass of all bodies, as a divisor."""
-    total = total_mass(tree)
-    if is_zero(total):
+    mass = total_mass(tree)
+    if is_zero(mass):
         raise ModelError(
             "the bodies have no mass, and so no centre of mass; give them some, or use the model before "
             "simplify_inertias"
         )
-    return total
+    return mass
 
 
 def center_of_mass(tree: Tree, q: Scalars, *, time: Time = None) -> Vec3:
@@ -187,12 +183,10 @@ def _momentum_rate(tree: Tree, q: Scalars, v: Scalars, a: Scalars | None, time: 
     """Return sum of I a + v x* I v at the world's origin:
     the net force on the system, gravity included (Eq. 2.68).
     """
-    total = Force.zero()
-    motions = body_motions(tree, q, v, a, time=time)
-    for body in tree.bodies:
-        pose, v_i, a_i = motions[body]
-        total = total + pose.inverse_apply(body.inertia * a_i + v_i.cross(body.inertia * v_i))
-    return total
+    rate = Force.zero()
+    for body, (pose, v_i, a_i) in zip(tree.bodies, body_motions(tree, q, v, a, time=time), strict=True):
+        rate = rate + pose.inverse_apply(body.inertia * a_i + v_i.cross(body.inertia * v_i))
+    return rate
 
 
 def _composites(tree: Tree, own: Callable[[Body], RigidInertia]) -> list[RigidInertia]:
@@ -210,7 +204,4 @@ def _at_point(h: Force, c: Vec3) -> Force:
 
 def _matrix(tree: Tree, columns: Sequence[Sequence[Force]]) -> Matrix:
     """Return six rows, each collected over the joints like a generalised force."""
-    rows = []
-    for k in range(6):
-        rows.append(tree.collect([[column.to_list()[k] for column in own] for own in columns]))
-    return rows
+    return [tree.collect([[column.to_list()[k] for column in own] for own in columns]) for k in range(6)]

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Unpack
 from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.articulated import joint_inertia, spatial_velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
-from dalembert.algorithms.dense import Matrix, dot, zeros
+from dalembert.algorithms.dense import Matrix, dot, total, zeros
 from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.mass_matrix import composite_inertias
 from dalembert.algorithms.open_tree import (
@@ -24,7 +24,7 @@ from dalembert.model.body import Body, Frame, JointMotion
 from dalembert.model.joints import Free
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
-from dalembert.model.tree import Tree
+from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 
@@ -117,33 +117,33 @@ def floating_base_bias(
     tree: Tree, q: Scalars, v: Scalars, *, gravity: bool = True, **given: Unpack[Loads]
 ) -> FloatingBaseBias:
     """Run Newton-Euler for a floating-base system with q'' = 0 and a_0 = 0 (Table 9.5, left)."""
-    time = given.get("time")
     root = floating_base(tree, "floating_base_bias")
+    a_0 = -base_gravity(tree, q, time=given.get("time")) if gravity else Motion.zero()
+    b = tree.project_forces(_needed_forces(tree, root, q, v, None, a_0, **given))
+    return FloatingBaseBias(Force.of(b[:BASE_VARIABLES]), b[BASE_VARIABLES:])  # S = 1 at the base
+
+
+def _needed_forces(
+    tree: Tree, root: Body, q: Scalars, v: Scalars, a: Scalars | None, a_0: Motion, **given: Unpack[Loads]
+) -> PerBody[tuple[JointMotion, Force]]:
+    """Return the joints, and I_i a_i + v_i x* I_i v_i - f_i^x of every body with the base at a_0."""
     f_x = body_forces(tree, q, **given)
-    a_0 = -base_gravity(tree, q, time=time) if gravity else Motion.zero()
 
     def move(
         body: Body, parent: tuple[Motion, Motion]
     ) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Force]]:
-        joint = X, _, v_J, c_J = body.jcalc(q, v, time)
+        joint = X, S, v_J, c_J = body.jcalc(q, v, given.get("time"))
         if body is root:
-            v_i, a_vp = v_J, a_0
+            v_i, a_i = v_J, a_0
         else:
             v_i = X.apply(parent[0]) + v_J
-            a_vp = X.apply(parent[1]) + c_J + v_i.cross(v_J)
-        f = body.inertia * a_vp + v_i.cross(body.inertia * v_i)
-        return (v_i, a_vp), (joint, f if f_x is None else f - f_x[body])
+            a_i = X.apply(parent[1]) + c_J + v_i.cross(v_J)
+            if a is not None:
+                a_i = a_i + combination(S, body.own_v(a))
+        f = body.inertia * a_i + v_i.cross(body.inertia * v_i)
+        return (v_i, a_i), (joint, f if f_x is None else f - f_x[body])
 
-    moved = tree.outward(move, (Motion.zero(), Motion.zero()))
-
-    def transmit(body: Body, f_children: Force) -> tuple[Force, tuple[list[Scalar], Force]]:
-        joint, f_body = moved[body]
-        f = f_body + f_children
-        return joint.X.inverse_apply(f), ([s.dot(f) for s in joint.S], f)
-
-    sent, _ = tree.inward(transmit, Force.zero())
-    C = tree.collect([tau for tau, _ in sent])
-    return FloatingBaseBias(sent[root][1], C[BASE_VARIABLES:])
+    return tree.outward(move, (Motion.zero(), Motion.zero()))
 
 
 def reduced_floating_base_equations(
@@ -226,27 +226,12 @@ def floating_base_inverse_dynamics(
     `gravity`: "forces", as weights in p (a_0^r starts at -a_g), or "acceleration", added to a_0 at the end;
     the results are the same.
     """
-    time = given.get("time")
     require_choice("gravity treatment", gravity, GRAVITY)
     root = floating_base(tree, "floating_base_inverse_dynamics")
-    f_x = body_forces(tree, q, **given)
-    a_g = base_gravity(tree, q, time=time)
+    a_g = base_gravity(tree, q, time=given.get("time"))
     a = [0.0] * BASE_VARIABLES + list(a_joints)
     start = -a_g if gravity == "forces" else Motion.zero()
-
-    def move(
-        body: Body, parent: tuple[Motion, Motion]
-    ) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Force]]:
-        joint = X, S, v_J, c_J = body.jcalc(q, v, time)
-        if body is root:
-            v_i, a_r = v_J, start
-        else:
-            v_i = X.apply(parent[0]) + v_J
-            a_r = X.apply(parent[1]) + c_J + v_i.cross(v_J) + combination(S, body.own_v(a))
-        p = body.inertia * a_r + v_i.cross(body.inertia * v_i)
-        return (v_i, a_r), (joint, p if f_x is None else p - f_x[body])
-
-    moved = tree.outward(move, (Motion.zero(), Motion.zero()))
+    moved = _needed_forces(tree, root, q, v, a, start, **given)
 
     def gather(
         body: Body, children: tuple[RigidInertia, Force]
@@ -284,10 +269,9 @@ def floating_base_inverse_dynamics(
 def floating_base_momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
     """Return I_0^c v_0 + F q' in base coordinates; Eq. (1)."""
     I_0, F, _ = floating_base_inertia(tree, q, time=time)
-    total: Force = I_0 * Motion.of(list(v[:BASE_VARIABLES]))
-    for f, x in zip(F, v[BASE_VARIABLES:], strict=True):
-        total = total + f * x
-    return total
+    p_0: Force = I_0 * Motion.of(list(v[:BASE_VARIABLES]))
+    momentum: Force = total((f * x for f, x in zip(F, v[BASE_VARIABLES:], strict=True)), p_0)
+    return momentum
 
 
 def floating_base_kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Scalar:

@@ -13,7 +13,17 @@ from dalembert.algorithms.coriolis import (
     moving_subspaces,
     require_scleronomic,
 )
-from dalembert.algorithms.dense import Matrix, Rows, Vector, dot, factor, factor_semidefinite, identity, unit
+from dalembert.algorithms.dense import (
+    Matrix,
+    Rows,
+    Vector,
+    dot,
+    factor,
+    factor_semidefinite,
+    identity,
+    total,
+    unit,
+)
 from dalembert.algorithms.energy_momentum import potential_energy
 from dalembert.algorithms.integrators import CentroidalCoordinates, State, runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces, differential_inverse_dynamics
@@ -57,9 +67,7 @@ class HamiltonianRates(NamedTuple):
 def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
     """Return H = p^T M^-1 p / 2 + V: the energy as a function of position and momentum [J]; Eq. (1)."""
     require_scleronomic(tree, "hamiltonian")
-    twice: Scalar = 0.0
-    for p_k, v_k in zip(p, velocity_coordinates(tree, q, p), strict=True):
-        twice = twice + p_k * v_k
+    twice = total(p_k * v_k for p_k, v_k in zip(p, velocity_coordinates(tree, q, p), strict=True))
     return 0.5 * twice + potential_energy(tree, q)
 
 
@@ -144,10 +152,7 @@ def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str 
     """Return <u, w> = u^T M w of two velocities, or u^T M^-1 w of two forces or momenta; Eq. (1)."""
     require_choice("space of inner_product", space, SPACES)
     mapped = momentum_coordinates if space == "tangent" else velocity_coordinates
-    total: Scalar = 0.0
-    for x, y in zip(u, mapped(tree, q, w), strict=True):
-        total = total + x * y
-    return total
+    return total(x * y for x, y in zip(u, mapped(tree, q, w), strict=True))
 
 
 def connection_term(tree: Tree, q: Scalars, v: Scalars, u: Scalars) -> list[Scalar]:
@@ -294,12 +299,7 @@ def gauss_acceleration(D: Rows, a_0: Scalars, J: Rows, b: Scalars) -> Vector:
 
 
 def nearest_acceleration(
-    solve: Callable[[Scalars], Vector],
-    a_0: Scalars,
-    J: Rows,
-    b: Scalars,
-    *,
-    regularization: Scalars = (),
+    solve: Callable[[Scalars], Vector], a_0: Scalars, J: Rows, b: Scalars, *, regularization: Scalars = ()
 ) -> Vector:
     """Return the minimiser of (4) with D^-1 given as a function:
     a = a_0 + D^-1 J^T (J D^-1 J^T)^-1 (b - J a_0).

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces
-from dalembert.algorithms.articulated import joint_inertia, velocity_products
+from dalembert.algorithms.articulated import velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, inverse_dynamics
@@ -16,19 +16,16 @@ from dalembert.algorithms.loops.constrained_dynamics import (
     constrained_system,
 )
 from dalembert.algorithms.loops.loop_forces import constraint_violation
-from dalembert.algorithms.mass_matrix import Block, assemble_blocks
+from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import (
     is_constrained,
     require_regular_inertia,
     variable_parents,
-    velocity_places,
 )
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ModelError, require_choice, require_names
-from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero
-from dalembert.spatial import RigidInertia
 
 # Prescribed joints, the bodies that the other joints support, and the reduced tree (§9.1).
 #
@@ -243,43 +240,13 @@ def free_mass_matrix(
 ) -> Matrix:
     """Return H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
 
-    Composite inertias are formed in nu(fd) only, and their forces are taken no further than its roots.
+    Compiled, it costs what the table does: what composite inertias would need outside nu(fd) is not used, and
+    is left out.
     """
     known = prescribed_places(tree, prescribed)
     free = [k for k in range(tree.nv) if k not in known]
-    fd = {
-        body.index
-        for body in tree.bodies
-        if any(place not in known for row in velocity_places(body) for place, _ in row)
-    }
-    inside = supported_bodies(tree.parents, fd)
-    H = assemble_blocks(tree, _blocks(tree, q, fd, inside, time))
+    H = mass_matrix(tree, q, time=time)
     return [[H[i][j] for j in free] for i in free]
-
-
-def _blocks(tree: Tree, q: Scalars, fd: set[int], inside: Sequence[bool], time: Time) -> Iterator[Block]:
-    joints = {body.index: body.jcalc(q, None, time) for body in tree.bodies if inside[body.index]}
-    I_c: list[RigidInertia] = [body.inertia for body in tree.bodies]
-    for i in reversed(tree.bodies):
-        if _has_parent_inside(i, inside):
-            I_c[i.parent] = I_c[i.parent] + joints[i.index].X.inverse_apply(I_c[i.index])
-    for i in tree.bodies:
-        if i.index not in fd:
-            continue
-        S = joints[i.index].S
-        F = [I_c[i.index] * s for s in S]
-        yield Block(i, i, joint_inertia(S, F, i.armature))
-        j = i
-        while _has_parent_inside(j, inside):
-            F = [joints[j.index].X.inverse_apply(f) for f in F]
-            j = tree.bodies[j.parent]
-            if j.index in fd:
-                yield Block(i, j, [[s.dot(f) for s in joints[j.index].S] for f in F])
-
-
-def _has_parent_inside(body: Body, inside: Sequence[bool]) -> bool:
-    """Return whether lambda(i) is in nu(fd)."""
-    return body.parent >= 0 and inside[body.parent]
 
 
 # Hybrid dynamics: forces are given at some joints, accelerations at the others; both are completed.

@@ -16,8 +16,10 @@ from dalembert.algorithms.dense import (
     dot,
     factor,
     factor_semidefinite,
+    largest,
     symmetric_product,
     threshold,
+    total,
     transpose,
 )
 from dalembert.algorithms.jacobians import jacobian
@@ -258,7 +260,7 @@ def damped_step(
     r = [w * x for w, e in zip(weights, found.errors, strict=True) for x in e.to_list()]
     J = [[_scale(w, x) for x in row] for w, rows in zip(weights, found.J, strict=True) for row in rows]
     squares = [e.dot(e) for e in found.errors]
-    error = sqrt(_greatest(squares))
+    error = sqrt(largest(squares))
     cost = dot(r, r)
     c: list[Scalar] = []
     K: Matrix = []
@@ -266,7 +268,7 @@ def damped_step(
         closing = closing_equations(model, q, time=time)
         kept = [i for i, row in enumerate(closing.K) if not all(is_zero(x) for x in row)]
         c, K = [closing.residual[i] for i in kept], [closing.K[i] for i in kept]
-        error = maximum(error, _greatest([absolute(x) for x in closing.gap]))
+        error = maximum(error, largest([absolute(x) for x in closing.gap]))
     mu = damping * cost
     gradient = [dot(column, r) for column in transpose(J)] or [0.0] * model.nv
     z: list[Scalar] = [0.0] * model.nv
@@ -289,7 +291,7 @@ def damped_step(
         else:
             dq = _step([*K, *J], [*c, *r], free, z, fixed, len(K), mu)
         free, fixed = _clamp_to_limits(q, dq, free, fixed, bounds)
-    longest = _greatest([absolute(x) for x in dq])
+    longest = largest([absolute(x) for x in dq])
     shorter = MAX_COORDINATE_STEP / maximum(longest, MAX_COORDINATE_STEP)
     moved = configuration.integrate(model, q, [shorter * x for x in dq])
     for bound in bounds:
@@ -329,11 +331,8 @@ def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scal
     """
     n = len(B)
     A = [[dot(B[i], B[j]) if j <= i else 0.0 for j in range(n)] for i in range(n)]
-    size: Scalar = 0.0
-    for i in range(hard, n):
-        size = size + A[i][i]
-    shift = mu + MIN_DAMPING_RATIO * size
-    longest = _greatest([A[i][i] for i in range(hard)])
+    shift = mu + MIN_DAMPING_RATIO * total(A[i][i] for i in range(hard, n))
+    longest = largest([A[i][i] for i in range(hard)])
     noise = (
         longest
         * threshold(NEGLIGIBLE_ROW_RATIO_SQUARED, longest)
@@ -356,10 +355,7 @@ def _normal_step(
     right = [f * (g + dot(row, start)) for f, g, row in zip(free, gradient, H, strict=True)]
     n = len(H)
     A = [[_scale(free[i] * free[j], H[i][j]) for j in reversed(range(n))] for i in reversed(range(n))]
-    size: Scalar = 0.0
-    for i in range(n):
-        size = size + A[i][i]
-    shift = mu + MIN_DAMPING_RATIO * size
+    shift = mu + MIN_DAMPING_RATIO * total(A[i][i] for i in range(n))
     for i in range(n):
         A[i][i] = A[i][i] + shift
     w = factor(A).solve(right[::-1])[::-1]
@@ -379,10 +375,3 @@ def _free(q: Scalars, gradient: Scalars, bounds: Sequence[Bound]) -> list[Scalar
 
 def _scale(factor: Scalar, x: Scalar) -> Scalar:
     return 0.0 if is_zero(x) else factor * x
-
-
-def _greatest(values: Scalars) -> Scalar:
-    greatest: Scalar = 0.0
-    for value in values:
-        greatest = maximum(greatest, value)
-    return greatest

@@ -16,7 +16,7 @@ With F the place's own motion (zero for "world", the frame's velocity for "body"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.dense import Matrix
@@ -29,18 +29,6 @@ from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Mat3, Motion, Transform, Vec3
-
-__all__ = [
-    "FRAMES",
-    "all_jacobians",
-    "frame_of",
-    "jacobian",
-    "jacobian_rate",
-    "jacobian_rate_times_velocity",
-    "point_jacobian",
-    "subspace_rate",
-]
-
 
 FRAMES = ("body", "world", "world_aligned")
 """The frames in which a Jacobian may be expressed."""
@@ -64,7 +52,7 @@ def jacobian(
     J^T maps a spatial force at the same place to joint forces (Eq. 7.6).
     """
     path = _path(model, frame_of(model, where), q, None, time)
-    X_F = _place_of(path, frame)
+    X_F, _ = _place(path, frame)
     return _columns(model, [(link.body, [X_F.apply(s) for s in link.S]) for link in path.links])
 
 
@@ -97,8 +85,7 @@ def jacobian_rate(
     """Return dJ/dt `(6, nv)`: the rate of every component of `jacobian` as the system moves with v;
     Eq. (1)."""
     path = _path(model, frame_of(model, where), q, v, time)
-    X_F = _place_of(path, frame)
-    v_F = _velocity_of_place(path, frame)
+    X_F, v_F = _place(path, frame)
 
     def rate(s: Motion, s_dot: Motion) -> Motion:
         return X_F.apply(s_dot) - v_F.cross(X_F.apply(s))  # (1)
@@ -122,7 +109,7 @@ def jacobian_rate_times_velocity(
     Spatial acceleration for "body" and "world", classical acceleration for "world_aligned": the rates of
     what J v is.
     """
-    _require_frame(frame)
+    require_choice("frame of a Jacobian", frame, FRAMES)
     where = frame_of(model, where)
     if where.body < 0:
         return [0.0] * 6
@@ -180,28 +167,15 @@ def _path(model: Tree, where: Frame, q: Scalars, v: Scalars | None, time: Time) 
     return _Path(links, pose @ place, place.apply(velocity))
 
 
-def _require_frame(frame: str) -> str:
+def _place(path: _Path, frame: str) -> tuple[Transform, Motion]:
+    """Return the place F in the world, and its velocity v_F in the coordinates of F."""
     require_choice("frame of a Jacobian", frame, FRAMES)
-    return frame
-
-
-def _place_of(path: _Path, frame: str) -> Transform:
-    """Return the place F in the world."""
-    placed: dict[str, Callable[[], Transform]] = {
-        "body": lambda: path.pose,
-        "world": Transform.identity,
-        "world_aligned": lambda: Transform(Mat3.identity(), path.pose.p),
-    }
-    return placed[_require_frame(frame)]()
-
-
-def _velocity_of_place(path: _Path, frame: str) -> Motion:
-    """Return v_F in the coordinates of F."""
     if frame == "body":
-        return path.velocity
+        return path.pose, path.velocity
     if frame == "world":
-        return Motion.zero()
-    return Motion(Vec3.zero(), path.pose.R @ path.velocity.linear)
+        return Transform.identity(), Motion.zero()
+    velocity = Motion(Vec3.zero(), path.pose.R @ path.velocity.linear)
+    return Transform(Mat3.identity(), path.pose.p), velocity
 
 
 def _columns(model: Tree, columns: Sequence[tuple[Body, Sequence[Motion]]]) -> Matrix:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dalembert.algorithms.dense import total
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
@@ -48,12 +49,12 @@ def forward_kinematics(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[
 
 def squared_turning_rate(tree: Tree, q: Scalars, v: Scalars) -> Scalar:
     """Return the sum of squares of the velocity variables that turn something [rad^2/s^2]."""
-    total: Scalar = 0.0
-    for body in tree.bodies:
-        for s, rate in zip(body.jcalc(q, None, None).S, body.own_v(v), strict=True):
-            if not all(is_zero(x) for x in s.angular):
-                total = total + rate * rate
-    return total
+    return total(
+        rate * rate
+        for body in tree.bodies
+        for s, rate in zip(body.jcalc(q, None, None).S, body.own_v(v), strict=True)
+        if not all(is_zero(x) for x in s.angular)
+    )
 
 
 def body_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> PerBody[Motion]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from dalembert.algorithms.constraints import loop_rows
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.errors import ShapeError, require_choice
-from dalembert.model.body import Body, Loop
+from dalembert.model.body import Loop
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Motion, Transform, Vec3
@@ -100,13 +100,9 @@ def bias_with_loop_forces(
 
 def _joint_forces(tree: Tree, q: Scalars, forces: Sequence[Force], time: Time) -> list[Scalar]:
     """Return S_i^T f_i, with f_i the sum of forces over the bodies that joint i carries."""
-
-    def step(body: Body, gathered: Force) -> tuple[Force, Scalars]:
-        joint = body.jcalc(q, None, time)
-        f = forces[body.index] + gathered
-        return joint.X.inverse_apply(f), [s.dot(f) for s in joint.S]
-
-    return tree.collect(tree.inward(step, Force.zero())[0])
+    return tree.project_forces(
+        tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), forces[body.index])), ())
+    )
 
 
 def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Scalars]]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
-from dalembert.algorithms.dense import Matrix, identity, transpose, zeros
+from dalembert.algorithms.dense import Matrix, identity, total, transpose, zeros
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import (
@@ -135,14 +135,11 @@ def inverse_from_factors(L: Matrix, reciprocals: Scalars, lam: Sequence[int]) ->
     N = _inverse_unit_lower(L, lam)
     W = [{k: x * reciprocals[k] for k, x in row.items()} for row in N]
     n = len(lam)
-    inverse: Matrix = [[0.0] * n for _ in range(n)]
+    inverse = zeros(n, n)
     for i in range(n):
         for j in range(i + 1):
-            total: Scalar = 0.0
-            for k in (j, *ancestors(lam, j)):
-                if k in N[i]:
-                    total = total + N[i][k] * W[j][k]
-            inverse[i][j] = inverse[j][i] = total
+            common = (k for k in (j, *ancestors(lam, j)) if k in N[i])
+            inverse[i][j] = inverse[j][i] = total(N[i][k] * W[j][k] for k in common)
     return inverse
 
 
@@ -153,10 +150,6 @@ def _inverse_unit_lower(L: Matrix, lam: Sequence[int]) -> list[dict[int, Scalar]
         row: dict[int, Scalar] = {i: 1.0}
         path = list(ancestors(lam, i))
         for j in path:
-            total: Scalar = 0.0
-            for k in path:
-                if j in N[k]:
-                    total = total + L[i][k] * N[k][j]
-            row[j] = -total
+            row[j] = -total(L[i][k] * N[k][j] for k in path if j in N[k])
         N.append(row)
     return N

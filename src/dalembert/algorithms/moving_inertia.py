@@ -40,14 +40,6 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, is_one, is_zero, maximum
 from dalembert.spatial import ArticulatedInertia, RigidInertia, SymMat3, Vec3
 
-__all__ = [
-    "coordinate_singularity",
-    "inertia_loss",
-    "joint_without_inertia",
-    "lost_joint",
-    "singular_joint",
-]
-
 Array = npt.NDArray[np.float64]
 
 SAMPLED_STATES: Final = 3
@@ -71,12 +63,7 @@ MAX_SAMPLED_NV: Final = 300
 
 
 def coordinate_singularity(
-    tree: Tree,
-    q: Scalars,
-    *_: Any,
-    prescribed: Collection[str] = (),
-    time: Time = None,
-    **__: Any,
+    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
 ) -> Scalar:
     """Return how near the coordinates of a joint are to a singularity: minus the least `singularity_measure`,
     which is zero where S loses rank. The literal -1 for trees whose joints have none, or armature."""
@@ -87,12 +74,7 @@ def coordinate_singularity(
 
 
 def singular_joint(
-    tree: Tree,
-    q: Scalars,
-    *_: Any,
-    prescribed: Collection[str] = (),
-    time: Time = None,
-    **__: Any,
+    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
 ) -> str:
     """Return the name of the joint that is nearest to a singularity of its coordinates, for a message."""
     measures = _singularities(tree, q, prescribed, time)
@@ -135,12 +117,7 @@ def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body 
 
 
 def inertia_loss(
-    tree: Tree,
-    q: Scalars,
-    *_: Any,
-    prescribed: Collection[str] = (),
-    time: Time = None,
-    **__: Any,
+    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
 ) -> Scalar:
     """Return the largest ratio, over the velocity variables, of a typical diagonal element of M to the pivot
     that is left of it at q, which is infinite where M is singular. The literal zero for trees that need no
@@ -153,12 +130,7 @@ def inertia_loss(
 
 
 def lost_joint(
-    tree: Tree,
-    q: Scalars,
-    *_: Any,
-    prescribed: Collection[str] = (),
-    time: Time = None,
-    **__: Any,
+    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
 ) -> str:
     """Return the name of the joint at which the inertia is lost, for a message."""
     losses = _losses(tree, q, prescribed, time)

@@ -21,24 +21,6 @@ from collections.abc import Iterator, Sequence
 from dalembert.algorithms.dense import Matrix
 from dalembert.scalar import Scalar, Scalars, sqrt
 
-__all__ = [
-    "ancestors",
-    "depths",
-    "expanded_parents",
-    "factor_ltdl",
-    "factor_ltl",
-    "factor_with_reciprocals",
-    "multiply_h",
-    "multiply_l",
-    "multiply_l_transposed",
-    "operation_sums",
-    "solve_l",
-    "solve_l_transposed",
-    "solve_ltdl",
-    "solve_ltl",
-    "solve_with_reciprocals",
-]
-
 
 def expanded_parents(parents: Sequence[int], freedoms: Sequence[int]) -> list[int]:
     """Return the parent of every joint *variable*: a joint of n freedoms is a chain of n arcs (Table 6.4).

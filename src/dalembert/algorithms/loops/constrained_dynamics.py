@@ -18,9 +18,11 @@ from dalembert.algorithms.dense import (
     factor_semidefinite,
     identity,
     is_double,
+    largest,
     minimum_norm_solution,
     symmetric_product,
     times,
+    total,
     transpose,
 )
 from dalembert.algorithms.inverse_dynamics import bias_forces
@@ -34,7 +36,7 @@ from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l, solve_
 from dalembert.errors import ModelError, require_choice
 from dalembert.model.tree import Tree
 from dalembert.model.user_functions import LoopClosure
-from dalembert.scalar import Scalar, Scalars, absolute, is_zero, maximum, select, sqrt
+from dalembert.scalar import Scalar, Scalars, absolute, is_zero, select, sqrt
 
 # The equations of motion of a constrained system, and the preconditions of every solution method.
 #
@@ -239,7 +241,7 @@ def _block_solution(
         at_row, at_column = _largest(rows, free_row, free_column, columns, least)
         pivot_row = [dot(at_row, [row[j] for row in rows]) for j in range(n + 1)]
         pivot = dot([at_column[j] for j in columns], [pivot_row[j] for j in columns])
-        found = _sum(at_row)
+        found = total(at_row)
         inverse = 1.0 / (pivot + (1.0 - found))
         pivot_row = [x * inverse for x in pivot_row]
         rows = [
@@ -257,18 +259,10 @@ def row_scales(K: Sequence[Scalars]) -> tuple[list[Scalar], Scalar]:
 
     The factor is zero for rows of rounding errors (below 1e-12 of the largest row, in single precision 3e-6).
     """
-    sizes = []
-    for row in K:
-        size: Scalar = 0.0
-        for entry in row:
-            if not is_zero(entry):
-                size = maximum(size, absolute(entry))
-        sizes.append(size)
-    largest: Scalar = 0.0
-    for size in sizes:
-        largest = maximum(largest, size)
-    double = is_double(largest)
-    least = largest * select(double, *NEGLIGIBLE_ROW_RATIO)
+    sizes = [largest(absolute(entry) for entry in row if not is_zero(entry)) for row in K]
+    longest = largest(sizes)
+    double = is_double(longest)
+    least = longest * select(double, *NEGLIGIBLE_ROW_RATIO)
     scales = []
     for size in sizes:
         real = least < size
@@ -330,13 +324,6 @@ def _explicit_solution(
         G[j] = [x if is_zero(x) else x * independent[l] for l, x in enumerate(G[j])]
         G[j][j] = G[j][j] + independent[j]
     return ExplicitSolution(G, g, independent)
-
-
-def _sum(values: Scalars) -> Scalar:
-    total: Scalar = 0.0
-    for value in values:
-        total = total + value
-    return total
 
 
 # Method 1: solve the whole equation at once (Featherstone 2008 section 8.5, Eq. 8.36).

@@ -26,9 +26,11 @@ from dalembert.algorithms.dense import (
     SymmetricFactor,
     dot,
     factor_semidefinite,
+    largest,
     minimum_norm_solution,
     symmetric_product,
     times,
+    total,
     unit,
 )
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
@@ -86,10 +88,8 @@ def loop_forces(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpac
     start = 0
     for loop in tree.loops:
         T = loop_rows(tree, loop, q, v, time=given.get("time")).T
-        total = Force.zero()
-        for column, x in zip(T, lam[start : start + len(T)], strict=True):
-            total = total + column * x
-        forces.append(total)
+        parts = zip(T, lam[start : start + len(T)], strict=True)
+        forces.append(total((column * x for column, x in parts), Force.zero()))
         start += len(T)
     return forces
 
@@ -205,9 +205,9 @@ def constraint_violation(
         entries = [x for x in row if not is_zero(x)]
         if entries:
             worst = maximum(worst, absolute(dot(row, a) - k))
-            row_size = maximum(row_size, _sum([absolute(x) for x in entries]))
+            row_size = maximum(row_size, total(map(absolute, entries)))
             k_size = maximum(k_size, absolute(k))
-    return worst / (row_size * _largest(a, 0.0) + k_size)
+    return worst / (row_size * largest(map(absolute, a)) + k_size)
 
 
 def unreachable_share(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> Scalar:
@@ -219,7 +219,7 @@ def unreachable_share(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: U
         return 0.0
     tau = spanning_tree_forces(tree, q, v, a, **given)
     left = _actuated_forces(tree, q, v, tau, given.get("time")).left
-    return _largest(left, 0.0) / _largest(tau, SMALLEST_FORCE)
+    return largest(map(absolute, left)) / largest(map(absolute, tau), SMALLEST_FORCE)
 
 
 class _Actuated(NamedTuple):
@@ -256,18 +256,3 @@ def _actuated_forces(tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: 
         tau[i] = u_i
         left = [x - u_i * p for x, p in zip(left, columns[i], strict=True)]
     return _Actuated(tau, left)
-
-
-def _largest(values: Scalars, least: Scalar) -> Scalar:
-    """Return the largest magnitude, or `least` if that is larger."""
-    size = least
-    for x in values:
-        size = maximum(size, absolute(x))
-    return size
-
-
-def _sum(values: Scalars) -> Scalar:
-    total: Scalar = 0.0
-    for value in values:
-        total = total + value
-    return total

@@ -27,7 +27,7 @@ from typing import NamedTuple, Unpack, final
 import numpy as np
 
 from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces, stabilized_row
-from dalembert.algorithms.constraints import UserRows, closure_rows, original_model, user_rows
+from dalembert.algorithms.constraints import rows_of_users, subspace_with_rate
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
     Matrix,
@@ -36,16 +36,15 @@ from dalembert.algorithms.dense import (
     factor_semidefinite,
     symmetric_product,
     threshold,
+    total,
 )
 from dalembert.algorithms.kinematics import BodyMotion, body_motions
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, Loop
-from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, literal, select
 from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
-from dalembert.spatial.value import leaves, rebuild
 
 # The rows of B d = k: constraints of joints, couplings and users on the accelerations of all bodies.
 #
@@ -98,23 +97,10 @@ def loop_constraint(
     v_s, v_p = X_s.apply(at_s.velocity), X.apply(X_p.apply(at_p.velocity))
     a_s, a_p = X_s.apply(at_s.acceleration), X.apply(X_p.apply(at_p.acceleration))
     v_J, a_J = v_s - v_p, a_s - a_p + v_s.cross(v_p)
-    joint = loop.joint
-
-    def subspace(x: Scalars) -> tuple[tuple[Force, ...], Motion]:
-        placed, now = rebuild(X, x[:12]), x[12] if joint.time_dependent else None
-        T = joint.constraint_subspace_at(placed, now)
-        if not joint.time_dependent:
-            return T, Motion.zero()
-        return T, joint.velocity(joint.position_of(placed, now), [0.0] * joint.nv, now)
-
-    moving = [*leaves(Transform(X.R @ v_J.angular.skew(), X.R @ v_J.linear))]
-    point = leaves(X)
-    if joint.time_dependent:
-        point, moving = [*point, time], [*moving, 1.0]
-    (T, sigma), (T_rate, sigma_rate) = directional_derivative(subspace, point, moving)
+    (T, sigma), (T_rate, sigma_rate) = subspace_with_rate(loop.joint, X, v_J, time)
     k = [-(a_J - sigma_rate).dot(t) - (v_J - sigma).dot(rate) for t, rate in zip(T, T_rate, strict=True)]
     if stabilization is not None:
-        errors = zip(k, T, joint.closure_error(X, time), strict=True)
+        errors = zip(k, T, loop.joint.closure_error(X, time), strict=True)
         k = [stabilized_row(x, (v_J - sigma).dot(t), delta, stabilization) for x, t, delta in errors]
     rows: list[Row] = []
     for t in T:
@@ -133,13 +119,9 @@ def user_constraints(
     time: Time,
     stabilization: Stabilization,
 ) -> list[JointConstraint]:
-    found: list[tuple[str, UserRows]] = []
-    for item in tree.constraints:
-        found.append((item.name, user_rows(original_model(tree), item, q, v, time)))
-    if tree.closure is not None and not tree.constraints and not tree.loops:
-        found.append(("loop closure", closure_rows(tree, q, v, time)))
+    """Return the constraints of users, and the loop closure where that is the only constraint, by (1)."""
     result = []
-    for name, rows in found:
+    for name, rows in rows_of_users(tree, q, v, time):
         errors = zip(rows.k, rows.velocity_error, rows.position_error, strict=True)
         k = [stabilized_row(x, e_v, e_p, stabilization) for x, e_v, e_p in errors]
         for number, row in enumerate(rows.K):
@@ -191,7 +173,7 @@ class MaximalSystem:
         for body in tree.bodies:
             if body.dependence is None:
                 for place, row in zip(range(body.v_slice.start, body.v_slice.stop), self.active[body.index]):
-                    result[place] = _times(row, d)
+                    result[place] = total(dot(force.to_list(), d[i]) for i, force in row.items())
         return result
 
 
@@ -334,13 +316,6 @@ def _add_armature(inertia: dict[tuple[int, int], Matrix], row: Row, armature: Sc
 def _push(force: list[list[Scalar]], row: Row, size: Scalar) -> None:
     for i, direction in row.items():
         force[i] = [x + y * size for x, y in zip(force[i], direction.to_list(), strict=True)]
-
-
-def _times(row: Row, d: Sequence[Scalars]) -> Scalar:
-    total: Scalar = 0.0
-    for i, force in row.items():
-        total = total + dot(force.to_list(), d[i])
-    return total
 
 
 # The sparse matrix method (Featherstone 2008 section 8.13): Eq. 8.64 in an order that keeps its zeros.
