@@ -19,20 +19,13 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.open_tree import is_constrained, require_open_tree
 from dalembert.call.arguments import as_array
-from dalembert.compiler.library import no_model
 from dalembert.errors import ArgumentError, ShapeError, own_errors, require_choice, whole_number
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 from dalembert.model.tree import Tree
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 from dalembert.spatial.matrices import crf, mcI, xlt
 
 Array = npt.NDArray[np.float64]
-
-
-def require_model(model: Model, function: str) -> None:
-    """Raise an error if the argument is not a Model."""
-    if not isinstance(model, Model):
-        raise no_model(function, model)
 
 
 def instant(time: float | None, function: str) -> float | None:
@@ -47,7 +40,7 @@ def instant(time: float | None, function: str) -> float | None:
 
 def configurations(model: Model, q: npt.ArrayLike | None, function: str) -> Array:
     """Return q `(…, nq)` as finite float64 numbers; None gives the neutral configuration."""
-    require_model(model, function)
+    require_model(model)
     if q is None:
         return model.neutral()
     at: Array = as_array("q", q, (model.nq,), follow=True).astype(np.float64)
@@ -88,7 +81,7 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
     >>> print(da.analysis.condition_number(model, [[0.0, 0.0], [0.0, 2.0]]).round(1))
     [34.   3.2]
     """
-    require_model(model, "condition_number")
+    require_model(model)
     M = constrained_inertia(model, q) if model.nv else np.zeros((0, 0))
     if M.shape[-1] == 0:
         raise ArgumentError(f'"{model.name}" has no velocity variables that are free to move')
@@ -162,7 +155,7 @@ def sensitivity(
     >>> print(f"{100 * found.force_error:.1f} % -> {100 * found.acceleration_error:.0f} %")
     1.1 % -> 7 %
     """
-    require_model(model, "sensitivity")
+    require_model(model)
     require_open_tree(model, "sensitivity")
     position, forces = _vector(q, model.nq, "q"), _vector(tau, model.nv, "tau")
     speed = np.zeros(model.nv) if v is None else _vector(v, model.nv, "v")
@@ -170,21 +163,12 @@ def sensitivity(
     acting = _vector(rounded, model.nv, "applied")
     clock = instant(time, "sensitivity")
     M = np.array(algorithms.mass_matrix(model, position.tolist(), time=clock), dtype=np.float64)
-    b = np.array(
-        algorithms.inverse_dynamics(model, position.tolist(), speed.tolist(), [0.0] * model.nv, time=clock)
-    )
+    b = np.array(algorithms.bias_forces(model, position.tolist(), speed.tolist(), time=clock))
     desired, response = np.linalg.solve(M, forces - b), np.linalg.solve(M, acting - b)
     force_error, acceleration_error = _deviation(forces, acting), _deviation(desired, response)
-    return Sensitivity(
-        tau=forces,
-        applied=acting,
-        desired=desired,
-        response=response,
-        force_error=force_error,
-        acceleration_error=acceleration_error,
-        amplification=acceleration_error / force_error if force_error else np.nan,
-        condition=float(np.linalg.cond(M)),
-    )
+    amplification = acceleration_error / force_error if force_error else np.nan
+    errors = force_error, acceleration_error, amplification, float(np.linalg.cond(M))
+    return Sensitivity(forces, acting, desired, response, *errors)
 
 
 def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
@@ -286,8 +270,8 @@ def far_frame_error(
     if len(given) not in (2, 3):
         raise ArgumentError(f"offset has {len(given)} entries; give (x, y, z), or (x, y) for the plane")
     c = [number(x) for x in (*given, 0.0)[:3]]
-    at_com = RigidInertia(inertia.mass, (0.0, 0.0, 0.0), inertia.inertia_at_com)
-    I_C = np.array(mcI(at_com.mass, (0.0, 0.0, 0.0), at_com.inertia_at_com.to_list()), float)
+    about_com = inertia.inertia_at_com.to_list()
+    I_C = np.array(mcI(inertia.mass, (0.0, 0.0, 0.0), about_com), float)
     v_C, f_C = np.array(velocity.to_list(), float), np.array(force.to_list(), float)
     exact = np.linalg.solve(I_C, f_C - np.array(crf(velocity.to_list()), float) @ I_C @ v_C)
 
@@ -295,9 +279,7 @@ def far_frame_error(
     X = np.array(xlt([-x for x in c]), dtype)
     v_O = X @ v_C.astype(dtype)
     f_O = np.array(xlt(c), dtype).T @ f_C.astype(dtype)
-    I_O = np.array(
-        mcI(number(at_com.mass), c, np.array(at_com.inertia_at_com.to_list(), dtype).tolist()), dtype
-    )
+    I_O = np.array(mcI(number(inertia.mass), c, np.array(about_com, dtype).tolist()), dtype)
     a_O = np.linalg.solve(I_O, f_O - np.array(crf(v_O.tolist()), dtype) @ (I_O @ v_O))
     back = np.asarray(xlt(c), dtype=np.longdouble) @ a_O.astype(np.longdouble)
     radius = radius_of_gyration(inertia)
@@ -383,7 +365,7 @@ def round_off(
     crba float64: 15 digits
     crba float32: 6 digits
     """
-    require_model(model, "round_off")
+    require_model(model)
     if np.finfo(np.longdouble).eps >= np.finfo(np.float64).eps:
         raise ArgumentError("round_off needs extended precision (numpy.longdouble), which this machine lacks")
     for method in methods:

@@ -8,13 +8,12 @@ from typing import Any, Final, final
 
 from dalembert.algorithms.open_tree import is_constrained, variable_parents
 from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
-from dalembert.analysis.numerical_error import require_model
 from dalembert.compiler.catalogue import FUNCTIONS
 from dalembert.compiler.library import function
 from dalembert.errors import ArgumentError, DalembertError, own_errors, whole_number
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.models.random_trees import random_inertia, random_placement
 from dalembert.tracing.program import ArrayArgument, OperationCount, count_operations
@@ -70,7 +69,7 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
     >>> print(da.analysis.count_function(da.models.gu(6), "mass_matrix"))
     331 m + 281 a, 10 trigonometric
     """
-    require_model(model, "count_function")
+    require_model(model)
     if name not in FUNCTIONS:
         raise ArgumentError(f'there is no function "{name}"; see da.analysis.count_methods')
     arrays = ("time",) if model.time_dependent and name not in WITHOUT_TIME else ()
@@ -92,7 +91,7 @@ def count_methods(
     ...     print(found.function, found.method, found.count)
     inverse_dynamics rnea 1 m + 1 a, 1 trigonometric
     """
-    require_model(model, "count_methods")
+    require_model(model)
     found = []
     for name in COUNTED if names is None else names:
         if name not in FUNCTIONS:
@@ -121,7 +120,7 @@ def factoring_count(model: Model) -> OperationCount:
     >>> print(da.analysis.factoring_count(da.models.gu(6)))
     86 m (of which 21 divisions) + 65 a
     """
-    require_model(model, "factoring_count")
+    require_model(model)
     lam = variable_parents(model)
     n = len(lam)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, Literal, final
 
 import numpy as np
@@ -26,11 +27,12 @@ from dalembert.analysis.numerical_error import (
     radius_of_gyration,
 )
 from dalembert.errors import DalembertError, own_errors
+from dalembert.model import topology
 from dalembert.model.body import Body, Limits
 from dalembert.model.checks import inspect_bodies
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Mesh, Shape, Sphere
-from dalembert.model.topology import WORLD_NAME, ConnectivityGraph
+from dalembert.model.topology import WORLD
 from dalembert.spatial import physical_problems
 from dalembert.spatial.transform import Transform
 
@@ -84,38 +86,38 @@ def findings(model: Model) -> list[Finding]:
     """Return every finding, errors first."""
     whole = model.lumped() if model.nv else model
     massless = list(_moving_masses(whole))
-    found = [
-        *_inertias(whole),
-        *massless,
-        *_inertia_ratios(whole, "mass ratio", {"mass": MASS_RATIO}),
-        *_far_frames(whole, FAR_FRAME),
-        *_limits(model),
-        *([] if any(f.severity == "error" for f in massless) else _conditioning(whole)),
-        *_loops(model),
-        *_loader_findings(model),
-    ]
-    return _by_severity(found)
+    return _by_severity(
+        _inertias(whole),
+        massless,
+        _inertia_ratios(whole, "mass ratio", {"mass": MASS_RATIO}),
+        _far_frames(whole, FAR_FRAME),
+        _limits(model),
+        () if any(finding.severity == "error" for finding in massless) else _conditioning(whole),
+        _loops(model),
+        _loader_findings(model),
+    )
 
 
-def _by_severity(found: Iterable[Finding]) -> list[Finding]:
-    return sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
+def _by_severity(*found: Iterable[Finding]) -> list[Finding]:
+    return sorted(chain(*found), key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def _inertias(model: Model) -> Iterator[Finding]:
-    reach = _reach(model)
+    reach = [0.0] * len(model.bodies)  # from each body's origin to the farthest joint on it [m]
+    for body in model.bodies:
+        if body.parent >= 0:
+            reach[body.parent] = max(reach[body.parent], _length(body.placement.as_transform().p))
     for body in model.bodies:
         for problem in physical_problems(body.inertia):
             yield Finding("error", "inertia", _body(body), problem)
         radius = radius_of_gyration(body.inertia)
         size = _size(body, reach[body.index])
         if size > SMALLEST_SIZE and radius > WIDE_GYRATION * size:
-            yield Finding(
-                "warning",
-                "gyration",
-                _body(body),
+            message = (
                 f"radius of gyration {radius:.3g} m, but the body is about {size:.3g} m long; check the unit "
-                "of the inertia (kg m²) and of the lengths (m)",
+                "of the inertia (kg m²) and of the lengths (m)"
             )
+            yield Finding("warning", "gyration", _body(body), message)
 
 
 def _moving_masses(model: Model) -> Iterator[Finding]:
@@ -128,17 +130,14 @@ def _moving_masses(model: Model) -> Iterator[Finding]:
         if not body.nv or float(body.inertia.mass) != 0.0 or any(body.inertia.leaves()):
             continue
         if subtree_mass[body.index] != 0.0:
-            yield Finding(
-                "note", "mass", _body(body), "moves and has no mass of its own; what it carries has"
-            )
+            message = "moves and has no mass of its own; what it carries has"
+            yield Finding("note", "mass", _body(body), message)
         elif not all(body.armature):
-            yield Finding(
-                "error",
-                "mass",
-                _body(body),
+            message = (
                 f'joint "{body.joint_name}" moves no mass, so that forward dynamics are undefined; give the '
-                "body an inertia or the joint an armature, or lock the joint",
+                "body an inertia or the joint an armature, or lock the joint"
             )
+            yield Finding("error", "mass", _body(body), message)
 
 
 def _inertia_ratios(model: Model, rule: str, limits: dict[str, float]) -> Iterator[Finding]:
@@ -148,21 +147,18 @@ def _inertia_ratios(model: Model, rule: str, limits: dict[str, float]) -> Iterat
             continue
         parent = model.bodies[body.parent]
         for quantity, limit in limits.items():
-            own, other = _quantity(body, quantity), _quantity(parent, quantity)
+            power = 0 if quantity == "mass" else 2  # of the radius of gyration: mass, or moment of inertia
+            own, other = (
+                float(each.inertia.mass) * radius_of_gyration(each.inertia) ** power
+                for each in (body, parent)
+            )
             if own > 0.0 and other > 0.0 and max(own / other, other / own) > limit:
-                yield Finding(
-                    "warning",
-                    rule,
-                    _body(body),
+                message = (
                     f'its {quantity} and that of its parent "{parent.name}" differ by a factor of '
-                    f"{max(own / other, other / own):.3g}; merge the lighter one, or check the units",
+                    f"{max(own / other, other / own):.3g}; merge the lighter one, or check the units"
                 )
+                yield Finding("warning", rule, _body(body), message)
                 break
-
-
-def _quantity(body: Body, name: str) -> float:
-    mass = float(body.inertia.mass)
-    return mass if name == "mass" else mass * radius_of_gyration(body.inertia) ** 2
 
 
 def _far_frames(model: Model, radii: float) -> Iterator[Finding]:
@@ -172,14 +168,13 @@ def _far_frames(model: Model, radii: float) -> Iterator[Finding]:
     for body in model.bodies:
         radius, distance = radius_of_gyration(body.inertia), _length(body.inertia.com)
         if 0.0 < radii * radius < distance:
-            yield Finding(
-                "warning" if distance > VERY_FAR_FRAME * radius else "note",
-                "far frame",
-                _body(body),
+            severity: Severity = "warning" if distance > VERY_FAR_FRAME * radius else "note"
+            message = (
                 f"its centre of mass is {distance:.3g} m from its frame, {distance / radius:.3g} radii of "
                 f"gyration ({radius:.3g} m): rounding loses {2 * math.log10(distance / radius):.1f} digits; "
-                "put the frame nearer, or check the inertia",
+                "put the frame nearer, or check the inertia"
             )
+            yield Finding(severity, "far frame", _body(body), message)
 
 
 def _limits(model: Model) -> Iterator[Finding]:
@@ -189,16 +184,11 @@ def _limits(model: Model) -> Iterator[Finding]:
         limits = body.limits
         for low, x, high in zip(_each(limits, "lower"), body.own_q(neutral), _each(limits, "upper")):
             if not low <= x <= high:
-                yield Finding(
-                    "warning",
-                    "limits",
-                    where,
-                    f"neutral position {x:.4g} is outside its limits {low:.4g} to {high:.4g}",
-                )
+                message = f"neutral position {x:.4g} is outside its limits {low:.4g} to {high:.4g}"
+                yield Finding("warning", "limits", where, message)
             elif low == high:
-                yield Finding(
-                    "note", "limits", where, f"its limits {low:.4g} to {high:.4g} leave no room to move"
-                )
+                message = f"its limits {low:.4g} to {high:.4g} leave no room to move"
+                yield Finding("note", "limits", where, message)
         for name in ("velocity", "effort"):
             if body.nv and not all(_each(limits, name)):
                 yield Finding("note", "limits", where, f"its {name} limit is zero")
@@ -210,13 +200,10 @@ def _conditioning(model: Model) -> Iterator[Finding]:
     condition = mass_matrix_condition(model)
     if condition > MAX_CONDITION_NUMBER:
         singular = condition > SINGULAR_CONDITION_NUMBER
-        yield Finding(
-            "error" if singular else "warning",
-            "mass matrix",
-            "model",
-            "at the neutral pose its condition number, scaled to a unit diagonal, is "
-            f"{condition:.1e}: {'singular' if singular else f'{math.log10(condition):.0f} digits are lost'}",
-        )
+        effect = "singular" if singular else f"{math.log10(condition):.0f} digits are lost"
+        number = f"condition number, scaled to a unit diagonal, is {condition:.1e}"
+        message = f"at the neutral pose its {number}: {effect}"
+        yield Finding("error" if singular else "warning", "mass matrix", "model", message)
 
 
 def mass_matrix_condition(model: Model) -> float:
@@ -234,33 +221,27 @@ def _loops(model: Model) -> Iterator[Finding]:
         return
     time = 0.0 if model.time_dependent else None
     poses = algorithms.forward_kinematics(model, model.neutral().tolist(), time=time)
+    pose = {WORLD: Transform.identity()} | dict(enumerate(poses))
     for loop in model.loops:
-        ends = []
-        for index, placement in (
-            (loop.predecessor, loop.placement_predecessor),
-            (loop.successor, loop.placement_successor),
-        ):
-            pose = Transform.identity() if index < 0 else poses[model.bodies[index]]
-            ends.append(pose @ placement.as_transform())
+        X_p = pose[loop.predecessor] @ loop.placement_predecessor.as_transform()
+        X_s = pose[loop.successor] @ loop.placement_successor.as_transform()
         try:
-            delta = loop.joint.closure_error(ends[0].inverse() @ ends[1], time)
+            delta = loop.joint.closure_error(X_p.inverse() @ X_s, time)
         except DalembertError:  # composite and user joints need not know their position
             continue
         gap = max((abs(float(x)) for x in delta), default=0.0)
         if gap > LOOP_GAP:
-            yield Finding(
-                "note", "loop", f'loop "{loop.name}"', f"is open by {gap:.3g} (m or rad) at the neutral pose"
-            )
+            message = f"is open by {gap:.3g} (m or rad) at the neutral pose"
+            yield Finding("note", "loop", f'loop "{loop.name}"', message)
 
 
 def _loader_findings(model: Model) -> Iterator[Finding]:
     """Yield the loader's reports, except for those that the rules above say better."""
     known = set(inspect_bodies(tuple(model.bodies), "as_given"))
     for line in model.report:
-        if line in known:
-            continue
-        severity: Severity = "warning" if line.startswith("repaired:") else "note"
-        yield Finding(severity, "file", "file", line.removeprefix("warning: "))
+        if line not in known:
+            severity: Severity = "warning" if line.startswith("repaired:") else "note"
+            yield Finding(severity, "file", "file", line.removeprefix("warning: "))
 
 
 def _body(body: Body) -> str:
@@ -270,15 +251,6 @@ def _body(body: Body) -> str:
 def _each(limits: Limits, name: str) -> tuple[float, ...]:
     value: Any = getattr(limits, name)
     return value if isinstance(value, tuple) else (value,)
-
-
-def _reach(model: Model) -> list[float]:
-    """Return the distance from each body's origin to the farthest joint on it [m]."""
-    reach = [0.0] * len(model.bodies)
-    for body in model.bodies:
-        if body.parent >= 0:
-            reach[body.parent] = max(reach[body.parent], _length(body.placement.as_transform().p))
-    return reach
 
 
 def _size(body: Body, reach: float) -> float:
@@ -374,21 +346,15 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
     whole = model.lumped() if model.nv else model
     depth, least = depths(model)
     condition = _condition(whole, position)
-    found = [
-        *_far_frames(whole, ACCURATE_FRAME),
-        *_inertia_ratios(whole, "inertia ratio", {"mass": MASS_RATIO, "moment of inertia": MOMENT_RATIO}),
-        *near_singular_loops(whole, position),
-        *_lost_digits(condition),
-        *_depth(depth, least),
-    ]
-    return AccuracyReport(
-        model=model.name,
-        findings=tuple(_by_severity(found)),
-        condition=condition,
-        digits={name: _digits(name, condition) for name in ("float64", "float32")},
-        depth=depth,
-        least_depth=least,
+    found = _by_severity(
+        _far_frames(whole, ACCURATE_FRAME),
+        _inertia_ratios(whole, "inertia ratio", {"mass": MASS_RATIO, "moment of inertia": MOMENT_RATIO}),
+        near_singular_loops(whole, position),
+        _lost_digits(condition),
+        _depth(depth, least),
     )
+    digits = {name: _digits(name, condition) for name in ("float64", "float32")}
+    return AccuracyReport(model.name, tuple(found), condition, digits, depth, least)
 
 
 @own_errors
@@ -419,41 +385,27 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
     small = ratios[(ratios > RANK_TOLERANCE) & (ratios < NEARLY_SINGULAR_RATIO)]
     if not small.size:
         return []
-    return [
-        Finding(
-            "warning",
-            "nearly singular loop",
-            "loops",
-            f"their equations are nearly dependent: a singular value of K is {small[-1]:.1e} of the largest, "
-            f"so that forces in the loops lose {-math.log10(small[-1]):.0f} digits; move away from this "
-            "configuration, or change the geometry",
-        )
-    ]
+    message = (
+        f"their equations are nearly dependent: a singular value of K is {small[-1]:.1e} of the largest, so "
+        f"that forces in the loops lose {-math.log10(small[-1]):.0f} digits; move away from this "
+        "configuration, or change the geometry"
+    )
+    return [Finding("warning", "nearly singular loop", "loops", message)]
 
 
 def depths(model: Model) -> tuple[int, int]:
     """Return the depth of the tree and the least depth over all spanning trees of the same joints."""
-    own: list[int] = []
-    for body in model.bodies:
-        own.append(1 + (own[body.parent] if body.parent >= 0 else 0))
-    depth = max(own, default=0)
-    if not model.loops:
-        return depth, depth
-    names = (WORLD_NAME, *(body.name for body in model.bodies))
-    arcs = {f"joint {body.name}": (names[body.parent + 1], body.name) for body in model.bodies}
-    arcs |= {
-        f"loop {loop.name}": (names[loop.predecessor + 1], names[loop.successor + 1])
-        for loop in model.loops
-        if loop.predecessor != loop.successor
-    }
-    neighbours = ConnectivityGraph(arcs, WORLD_NAME).neighbours
-    reached, front, least = {WORLD_NAME}, [WORLD_NAME], 0
-    while True:
-        front = [other for node in front for _, other in neighbours[node] if other not in reached]
-        if not front:
-            return depth, least
+    neighbours: dict[int, list[int]] = {body: [] for body in range(WORLD, len(model.bodies))}
+    loops = [(loop.predecessor, loop.successor) for loop in model.loops]
+    for one, other in [*zip(model.parents, range(len(model.bodies)), strict=True), *loops]:
+        neighbours[one].append(other)
+        neighbours[other].append(one)
+    reached, front, least = {WORLD}, [WORLD], -1
+    while front:  # the bodies by the number of joints that they are from the world
+        front = [other for body in front for other in neighbours[body] if other not in reached]
         reached |= set(front)
         least += 1
+    return max(topology.depths(model.parents), default=0), least
 
 
 def _condition(model: Model, q: Array) -> float:
@@ -470,21 +422,17 @@ def _digits(dtype: str, condition: float) -> float:
 def _lost_digits(condition: float) -> Iterator[Finding]:
     if condition > ILL_CONDITIONED:
         lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
-        yield Finding(
-            "warning",
-            "mass matrix",
-            "model",
+        message = (
             f"its condition number, scaled to a unit diagonal, is {condition:.2g}: {lost} digits are lost in "
-            "accelerations, whatever the algorithm; they are as uncertain as the forces are",
+            "accelerations, whatever the algorithm; they are as uncertain as the forces are"
         )
+        yield Finding("warning", "mass matrix", "model", message)
 
 
 def _depth(depth: int, least: int) -> Iterator[Finding]:
     if least < depth:
-        yield Finding(
-            "note",
-            "depth",
-            "model",
+        message = (
             f"its tree has a depth of {depth}, but {least} is possible if the loops are cut at other joints, "
-            "which is more accurate and cheaper",
+            "which is more accurate and cheaper"
         )
+        yield Finding("note", "depth", "model", message)

@@ -167,8 +167,8 @@ def balafoutis_patel(
         force = net.at_origin(body.inertia.com) + children  # (7), (8)
         if f_x is not None:
             force = force - f_x[body]
-        tau = [s.dot(force) for s in joint.S]  # (9')
-        tau = [t + I * x for t, I, x in zip(tau, body.armature, body.own_v(a), strict=True)]
+        armatures = zip(joint.S, body.armature, body.own_v(a), strict=True)
+        tau = [s.dot(force) + I * x for s, I, x in armatures]  # (9')
         return joint.X.inverse_apply(force), (tau, force)
 
     sent, _ = tree.inward(transmit, Force.zero())

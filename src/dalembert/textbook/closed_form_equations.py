@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
 from dalembert.algorithms.cartesian import joint_forces
-from dalembert.algorithms.dense import Matrix, dot, identity, times
+from dalembert.algorithms.dense import Matrix, dot, identity, times, zeros
 from dalembert.algorithms.inverse_dynamics import rnea_common_frame
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
@@ -66,9 +66,7 @@ def closed_form(tree: Tree, q: Sequence[Scalar]) -> ClosedForm:
     paths = _paths(tree, q, poses)
     a_g = Motion(Vec3.zero(), tree.gravity)
     n = tree.nv
-    H: Matrix = [[0.0] * n for _ in range(n)]
-    C: list[Matrix] = [[[0.0] * n for _ in range(n)] for _ in range(n)]
-    g: list[Scalar] = [0.0] * n
+    H, C, g = zeros(n, n), [zeros(n, n) for _ in range(n)], [0.0] * n
     for b in tree.bodies:
         path = paths[b]
         I_b: RigidInertia = poses[b].inverse_apply(b.inertia)

@@ -63,6 +63,7 @@ from dalembert.textbook.cartesian_tensors import (
     carried_over,
     net_force,
 )
+from dalembert.textbook.lagrange import Places, add_at_places
 
 # The derivatives of a joint's quantities with respect to its own position and velocity.
 #
@@ -100,14 +101,11 @@ def joint_partials(
         S = joint.subspace(x, time)
         return S, joint.velocity(x, own_v, time), combination(S, own_a) + joint.bias(x, own_v, time)
 
-    def at_velocity(x: list[Scalar]) -> Motion:
-        return joint.bias(own_q, x, time)
-
     found = []
     for unit in identity(body.nv):
         direction = joint.position_rate(own_q, unit)
         _, by_q = directional_derivative(at_position, own_q, direction, [*own_v, *own_a, *now])
-        _, by_v = directional_derivative(at_velocity, own_v, unit, [*own_q, *now])
+        _, by_v = directional_derivative(lambda x: joint.bias(own_q, x, time), own_v, unit, [*own_q, *now])
         found.append(JointPartial(*by_q, by_v))
     return found
 
@@ -212,18 +210,16 @@ def _outward(
 ) -> PerBody[_Link]:
     """Return the motion of every body and its derivatives along all joints that carry it: (1) to (6)."""
 
-    def move(
-        body: Body, parent: tuple[Moving, dict[Along, Moving]]
-    ) -> tuple[tuple[Moving, dict[Along, Moving]], _Link]:
+    Carry = tuple[Moving, dict[Along, Moving]]
+
+    def move(body: Body, parent: Carry) -> tuple[Carry, _Link]:
         moving_p, partials_p = parent
         joint, own = body.jcalc(q, v, time), joint_partials(body, q, v, a, time)
         carried = carried_over(moving_p, joint.X)
         moving = across_joint(carried, joint.v_J, combination(joint.S, body.own_v(a)) + joint.c_J)
-        partials = {
-            x: _across_joint(carried, moving, joint.v_J, carried_over(d_p, joint.X), ZERO_MOTION, ZERO_MOTION)
-            for x, d_p in partials_p.items()
-        }
-        partials |= _own_joint_partials(body, joint, own, moving_p, carried, moving)
+        starts = {x: (carried_over(d, joint.X), ZERO_MOTION, ZERO_MOTION) for x, d in partials_p.items()}
+        starts |= _own_joint_partials(body, joint, own, moving_p, carried)
+        partials = {x: _across_joint(carried, moving, joint.v_J, *start) for x, start in starts.items()}
         net = {x: net_force(body.inertia, d) for x, d in partials.items()}  # (5), (6)
         link = _Link(joint, own, net_force(body.inertia, moving), partials, net)
         return (moving, partials), link
@@ -236,9 +232,9 @@ def _inward(
 ) -> PerBody[tuple[Force, _Partials]]:
     """Return the force (eta, f) through every joint, and its derivatives (d eta, d f): (7) and (8)."""
 
-    def transmit(
-        body: Body, children: tuple[Force, _Partials]
-    ) -> tuple[tuple[Force, _Partials], tuple[Force, _Partials]]:
+    Sent = tuple[Force, _Partials]
+
+    def transmit(body: Body, children: Sent) -> tuple[Sent, Sent]:
         link, r = links[body], body.inertia.com
         force = link.net.at_origin(r) + children[0]
         partials = _Partials({x: d.at_origin(r) for x, d in link.net_partials.items()}) + children[1]
@@ -258,14 +254,9 @@ def _inward(
 
 
 def _own_joint_partials(
-    body: Body,
-    joint: JointMotion,
-    own: list[JointPartial],
-    parent: Moving,
-    carried: Carried,
-    moving: Moving,
-) -> dict[Along, Moving]:
-    """Return the derivatives along a body's joint: (10) to (12), and (13) for other joints than hinges."""
+    body: Body, joint: JointMotion, own: list[JointPartial], parent: Moving, carried: Carried
+) -> dict[Along, tuple[Carried, Motion, Motion]]:
+    """Return the derivatives of the arguments of `across_joint` along a body's joint: (10) to (13)."""
     A_T, A = joint.X.rotate_to_child, joint.X.rotate_to_parent
     nothing = Carried(Vec3.zero(), Vec3.zero(), Vec3.zero())
     found = {}
@@ -275,12 +266,9 @@ def _own_joint_partials(
         turned = Carried(
             carried.omega.cross(z), carried.omega_dot.cross(z), carried.s_ddot.cross(z) + shift
         )  # dA^T x = -z x A^T x
-        for by, starts in (
-            ("q", (turned, d.v_J_by_q, d.a_J_by_q)),
-            ("v", (nothing, s, d.a_J_by_v)),
-            ("a", (nothing, ZERO_MOTION, s)),
-        ):
-            found[Along(by, body.index, k)] = _across_joint(carried, moving, joint.v_J, *starts)
+        found[Along("q", body.index, k)] = (turned, d.v_J_by_q, d.a_J_by_q)
+        found[Along("v", body.index, k)] = (nothing, s, d.a_J_by_v)
+        found[Along("a", body.index, k)] = (nothing, ZERO_MOTION, s)
     return found
 
 
@@ -328,10 +316,8 @@ def _joint_forces(
     places = [velocity_places(body) for body in tree.bodies]
     found = {by: zeros(tree.nv, tree.nv) for by in ("q", "v", "a")}
 
-    def add(x: Along, row: list[tuple[int, float]], d_tau: Scalar) -> None:
-        for i, ratio_i in row:
-            for j, ratio_j in places[x.body][x.variable]:
-                found[x.by][i][j] = found[x.by][i][j] + d_tau * (ratio_i * ratio_j)
+    def add(x: Along, row: Places, d_tau: Scalar) -> None:
+        add_at_places(found[x.by], row, places[x.body][x.variable], d_tau)
 
     for body in tree.bodies:
         joint, own = links[body].joint, links[body].own
@@ -403,19 +389,13 @@ def _add_stack(builder: ModelBuilder, body: Body, parent: str) -> list[str]:
     joints, options = _stack_of(body)
     names = [f"{body.joint_name}_{k + 1}" for k in range(len(joints) - 1)] + [body.joint_name]
     for k, (joint, own) in enumerate(zip(joints, options, strict=True)):
-        last = k == len(joints) - 1
-        name = body.name if last else names[k]
-        builder.add_body(
-            name,
-            parent,
-            joint,
-            names[k],
-            placement=body.placement if k == 0 else None,
-            inertia=body.inertia if last else RigidInertia.zero(),
-            shapes=body.shapes if last else (),
-            **own,
-        )
-        parent = name
+        own["placement"] = body.placement if k == 0 else None
+        if k < len(joints) - 1:
+            builder.add_body(names[k], parent, joint, names[k], inertia=RigidInertia.zero(), **own)
+            parent = names[k]
+        else:
+            own |= {"inertia": body.inertia, "shapes": body.shapes}
+            builder.add_body(body.name, parent, joint, names[k], **own)
     return names
 
 
@@ -446,11 +426,6 @@ def _numbers(body: Body, part: slice) -> dict[str, Any]:
     """Return the parameters that a joint with v = dq/dt has for each coordinate, for some coordinates."""
     limits = body.limits
     bounds = (limits.lower, limits.upper, limits.velocity, limits.effort)
-    return {
-        "armature": body.armature[part],
-        "damping": body.damping[part],
-        "friction": body.friction[part],
-        "stiffness": body.stiffness[part],
-        "rest": body.rest[part],
-        "limits": Limits(*(bound[part] if isinstance(bound, tuple) else bound for bound in bounds)),
-    }
+    limited = Limits(*(bound[part] if isinstance(bound, tuple) else bound for bound in bounds))
+    names = ("armature", "damping", "friction", "stiffness", "rest")
+    return {"limits": limited} | {name: getattr(body, name)[part] for name in names}

@@ -7,11 +7,11 @@ poses (x(q), R(q)), kinetic energies T(q, qd) or mass matrices M(q).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeVar, cast
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
 from dalembert.algorithms.cartesian import joint_forces
-from dalembert.algorithms.dense import Matrix, dot, factor, identity, times, transpose, unit
+from dalembert.algorithms.dense import Matrix, dot, factor, identity, plus, times, transpose, zeros
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
@@ -40,16 +40,19 @@ from dalembert.spatial.rotations import (
 #     M'            column j is sum_k (dM_:j/dq_k) qd_k      the rate of M
 #     (dM/dq) qd    column j is (dM/dq_j) qd
 
+Found = TypeVar("Found")
 MassMatrix = Callable[[list[Scalar]], Sequence[Sequence[Scalar]]]
 """M(q), on generic scalars."""
 
 
+def gradient(function: Callable[[list[Scalar]], Found], q: Sequence[Scalar]) -> list[Found]:
+    """Return the derivatives df/dq_k of any function of q, by dual numbers."""
+    return [directional_derivative(function, q, unit)[1] for unit in identity(len(q))]
+
+
 def mass_matrix_gradient(mass_matrix: MassMatrix, q: Sequence[Scalar]) -> list[Matrix]:
     """Return dM/dq `(n, n, n)`: the k-th matrix is dM/dq_k."""
-    units = identity(len(q))
-    return [
-        directional_derivative(lambda x: [list(row) for row in mass_matrix(x)], q, unit)[1] for unit in units
-    ]
+    return gradient(lambda x: [list(row) for row in mass_matrix(x)], q)
 
 
 def mass_matrix_rate(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix:
@@ -60,9 +63,7 @@ def mass_matrix_rate(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix
 
 def mass_matrix_gradient_times(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix:
     """Return (dM/dq) qd `(n, n)`: column j is (dM/dq_j) qd. Not M'."""
-    n = len(qd)
-    columns = [[dot(row, qd) for row in dM] for dM in gradient]
-    return [[columns[j][i] for j in range(n)] for i in range(n)]
+    return transpose([times(dM, qd) for dM in gradient])
 
 
 def coriolis_vector(mass_matrix: MassMatrix, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
@@ -106,13 +107,11 @@ def lagrange_equations(
     def momentum(x: list[Scalar], direction: Sequence[float]) -> Scalar:
         return directional_derivative(lambda rates: energy(x[:n], rates), x[n:], direction)[1]
 
-    Q = []
-    for j in range(n):
-        direction = unit(n, j)
-        rate = directional_derivative(lambda x: momentum(x, direction), [*q, *qd], [*qd, *qdd])[1]  # noqa: B023
-        slope = directional_derivative(lambda x: energy(x, list(qd)), q, direction, qd)[1]
-        Q.append(rate - slope)
-    return Q
+    def force(direction: Sequence[float]) -> Scalar:
+        rate = directional_derivative(lambda x: momentum(x, direction), [*q, *qd], [*qd, *qdd])[1]
+        return rate - directional_derivative(lambda x: energy(x, list(qd)), q, direction, qd)[1]
+
+    return [force(direction) for direction in identity(n)]
 
 
 def accelerations_from(M: MatrixLike, C: Sequence[Scalar], Q: Sequence[Scalar]) -> list[Scalar]:
@@ -122,13 +121,7 @@ def accelerations_from(M: MatrixLike, C: Sequence[Scalar], Q: Sequence[Scalar]) 
 
 def forces_from(M: MatrixLike, C: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
     """Return Q = M qdd + C (Eq. 14), for inverse dynamics."""
-    Q = []
-    for row, C_j in zip(M, C, strict=True):
-        total = C_j
-        for m, x in zip(row, qdd, strict=True):
-            total = total + m * x
-        Q.append(total)
-    return Q
+    return [C_j + dot(row, qdd) for row, C_j in zip(M, C, strict=True)]
 
 
 # One rigid body in the world's axes, at its centre of mass (Liu & Jain section 3).
@@ -176,10 +169,7 @@ def rigid_body_momenta(mass: Scalar, I_c: SymMat3, velocity: Motion) -> Force:
 def newton_euler(mass: Scalar, I_c: SymMat3, velocity: Motion, acceleration: Motion) -> Force:
     """Return (tau, f) = (I_c omega' + omega x I_c omega, m v'): the rates of (L, P) (Eqs 22, 23)."""
     omega = velocity.angular
-    return Force(
-        I_c @ acceleration.angular + omega.cross(I_c @ omega),
-        acceleration.linear * mass,
-    )
+    return Force(I_c @ acceleration.angular + omega.cross(I_c @ omega), acceleration.linear * mass)
 
 
 def newton_euler_blocks(mass: Scalar, I_c: SymMat3, omega: Vec3) -> NewtonEulerBlocks:
@@ -233,12 +223,8 @@ def body_pose(orientation: str) -> Pose:
 
 def body_jacobian(pose: Pose, q: Sequence[Scalar]) -> Matrix:
     """Return J `(6, n)`: J_omega over J_v, in world axes, of (dR/dq_j) R^T and dx/dq_j (Eqs 28 to 31)."""
-    columns = []
-    for j in range(len(q)):
-        X, slope = directional_derivative(pose, q, unit(len(q), j))
-        j_j = (slope.R @ X.R.transpose()).axial()
-        columns.append([*j_j.to_list(), *slope.p.to_list()])
-    return transpose(columns)
+    R_T = pose(list(q)).R.transpose()
+    return transpose([[*(slope.R @ R_T).axial(), *slope.p] for slope in gradient(pose, q)])
 
 
 def body_kinetic_energy(
@@ -278,11 +264,8 @@ Positions = Callable[[list[Scalar]], Sequence[Vec3]]
 
 def particle_jacobians(positions: Positions, q: Sequence[Scalar]) -> list[Matrix]:
     """Return J_i `(3, nq)` of every particle: column j is dr_i/dq_j."""
-    columns = [
-        directional_derivative(lambda x: list(positions(x)), q, unit(len(q), j))[1] for j in range(len(q))
-    ]
-    count = len(columns[0]) if columns else 0
-    return [[[column[i][row] for column in columns] for row in range(3)] for i in range(count)]
+    columns = gradient(lambda x: list(positions(x)), q)
+    return [transpose([slope.to_list() for slope in slopes]) for slopes in zip(*columns, strict=True)]
 
 
 def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Sequence[Scalar]) -> list[Scalar]:
@@ -290,19 +273,16 @@ def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Sequence[Sc
     equal power, Q . qd = sum f_i . r_i'."""
     Q: list[Scalar] = [0.0] * len(q)
     for J, f in zip(particle_jacobians(positions, q), forces, strict=True):
-        Q = [Q[j] + J[0][j] * f.x + J[1][j] * f.y + J[2][j] * f.z for j in range(len(q))]
+        Q = [Q_j + dot(column, f.to_list()) for Q_j, column in zip(Q, transpose(J), strict=True)]
     return Q
 
 
 def particle_mass_matrix(positions: Positions, masses: Sequence[Scalar], q: Sequence[Scalar]) -> Matrix:
     """Return M(q) `(nq, nq)` = sum mu_i J_i^T J_i (Eq. 16)."""
-    n = len(q)
-    M: Matrix = [[0.0] * n for _ in range(n)]
+    M = zeros(len(q), len(q))
     for J, mass in zip(particle_jacobians(positions, q), masses, strict=True):
-        for i in range(n):
-            for j in range(n):
-                dot = J[0][i] * J[0][j] + J[1][i] * J[1][j] + J[2][i] * J[2][j]
-                M[i][j] = M[i][j] + mass * dot
+        columns = transpose(J)
+        M = plus(M, [[mass * dot(a, b) for b in columns] for a in columns])
     return M
 
 
@@ -382,21 +362,20 @@ def _sum_over_bodies(
 ) -> BodyEquations:
     """Sum Eq. 59 over the bodies; C is computed only if v is given."""
     require_centers_of_mass(tree, "tree_equations")
-    n = tree.nv
-    M: Matrix = [[0.0] * n for _ in range(n)]
-    C: list[Scalar] = [0.0] * n
+    M, C = zeros(tree.nv, tree.nv), [0.0] * tree.nv
     poses = forward_kinematics(tree, q, time=time)
     model = cast("Model", tree)
     for body in tree.bodies:
         center = Frame("center of mass", body.index, Transform(Mat3.identity(), body.inertia.com))
-        columns = transpose(jacobian(model, q, center, time=time))
+        J = jacobian(model, q, center, time=time)
+        columns = transpose(J)
         I_c = world_inertia(poses[body].R, body.inertia.inertia_at_com)
-        V = [0.0] * 6 if v is None else _combine_columns(columns, v)
+        V = [0.0] * 6 if v is None else times(J, v)
         M_c, bias = newton_euler_blocks(body.inertia.mass, I_c, Vec3(V[0], V[1], V[2]))
         momenta = [times(M_c, column) for column in columns]
-        M = [[M[i][j] + dot(columns[i], momenta[j]) for j in range(n)] for i in range(n)]
+        M = plus(M, [[dot(column, momentum) for momentum in momenta] for column in columns])
         if v is not None:
-            V_rate = _combine_columns(transpose(jacobian_rate(model, q, v, center, time=time)), v)
+            V_rate = times(jacobian_rate(model, q, v, center, time=time), v)
             f = [x + b for x, b in zip(times(M_c, V_rate), bias, strict=True)]
             C = [c + dot(column, f) for c, column in zip(C, columns, strict=True)]
     add_armature(tree, M)
@@ -419,8 +398,3 @@ def add_armature(tree: Tree, M: Matrix) -> None:
     for body in tree.bodies:
         for places, armature in zip(velocity_places(body), body.armature, strict=True):
             add_at_places(M, places, places, armature)
-
-
-def _combine_columns(columns: Sequence[Sequence[Scalar]], v: Sequence[Scalar]) -> list[Scalar]:
-    """Return J v from the columns of J."""
-    return [dot([column[r] for column in columns], v) for r in range(6)]

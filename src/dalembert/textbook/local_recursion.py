@@ -38,11 +38,11 @@ from typing import NamedTuple
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
 from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
-from dalembert.model.body import Body, JointMotion
+from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, RigidInertia, Vec3
+from dalembert.spatial import Force, RigidInertia, Vec3
 
 
 class LocalMotion(NamedTuple):
@@ -86,17 +86,14 @@ def liu_jain(
         n_x, p_x = (Vec3.zero(), Vec3.zero()) if f_x is None else (f_x[body].angular, f_x[body].linear)
         f = f_net + children.linear - p_x  # (72)
         tau = tau_net + c.cross(f + p_x) + children.angular - c.cross(children.linear) - n_x  # (73)
-        own = [s.angular.dot(tau) + s.linear.dot(f) for s in S]
-        own = [t + I * x for t, I, x in zip(own, body.armature, body.own_v(a), strict=True)]
+        force = Force(tau, f)
+        own = [s.dot(force) + I * x for s, I, x in zip(S, body.armature, body.own_v(a), strict=True)]
         f_p = X.rotate_to_parent(f)
-        return Force(X.rotate_to_parent(tau) + X.p.cross(f_p), f_p), (own, Force(tau, f))
+        return Force(X.rotate_to_parent(tau) + X.p.cross(f_p), f_p), (own, force)
 
     received, _ = tree.inward(receive, Force.zero())
-    return LiuJain(
-        tau=tree.collect([own for own, _ in received]),
-        motions=motions,
-        transmitted=PerBody([force for _, force in received]),
-    )
+    tau = tree.collect([own for own, _ in received])
+    return LiuJain(tau, motions, PerBody([force for _, force in received]))
 
 
 def local_newton_euler(inertia: RigidInertia, motion: LocalMotion) -> tuple[Vec3, Vec3]:
@@ -121,32 +118,19 @@ def local_motions(
     rest = LocalMotion(Vec3.zero(), Vec3.zero(), base_acceleration or Vec3.zero(), Vec3.zero())
 
     def step(body: Body, carry: tuple[LocalMotion, Vec3]) -> tuple[tuple[LocalMotion, Vec3], LocalMotion]:
-        parent, c_p = carry
-        joint = body.jcalc(q, v, time)
-        c = body.inertia.com
-        motion = _next(parent, c_p, joint, combination(joint.S, body.own_v(a)) + joint.c_J, c)
+        (v_p, omega_p, v_p_dot, omega_p_dot), c_p = carry
+        X, S, v_J, c_J = body.jcalc(q, v, time)
+        a_J = combination(S, body.own_v(a)) + c_J
+        R, RT, c, arm = X.rotate_to_parent, X.rotate_to_child, body.inertia.com, X.p - c_p
+        omega_hat, omega_hat_dot = R(v_J.angular), R(a_J.angular)
+        d_dot, d_ddot = R(v_J.linear), R(a_J.linear + v_J.angular.cross(v_J.linear))
+        omega_k = RT(omega_p + omega_hat)  # (78)
+        omega_k_dot = RT(omega_p_dot + omega_hat_dot + omega_p.cross(omega_hat))  # (80)
+        v_k = RT(v_p + omega_p.cross(arm) + d_dot) + omega_k.cross(c)  # (76, 83)
+        origin = v_p_dot + omega_p_dot.cross(arm) + omega_p.cross(omega_p.cross(arm))
+        origin = origin + omega_p.cross(d_dot) * 2.0 + d_ddot
+        v_k_dot = RT(origin) + omega_k.cross(omega_k.cross(c)) + omega_k_dot.cross(c)  # (79, 84)
+        motion = LocalMotion(v_k, omega_k, v_k_dot, omega_k_dot)
         return (motion, c), motion
 
     return tree.outward(step, (rest, Vec3.zero()))
-
-
-def _next(parent: LocalMotion, c_p: Vec3, joint: JointMotion, a_J: Motion, c: Vec3) -> LocalMotion:
-    """Return the link after `parent`, whose joint has the acceleration a_J = S a + c_J."""
-    R, RT = joint.X.rotate_to_parent, joint.X.rotate_to_child
-    v_p, omega_p, v_p_dot, omega_p_dot = parent
-    omega_hat, omega_hat_dot = R(joint.v_J.angular), R(a_J.angular)
-    d_dot = R(joint.v_J.linear)
-    d_ddot = R(a_J.linear + joint.v_J.angular.cross(joint.v_J.linear))
-    arm = joint.X.p - c_p
-    omega = RT(omega_p + omega_hat)  # (78)
-    omega_dot = RT(omega_p_dot + omega_hat_dot + omega_p.cross(omega_hat))  # (80)
-    v = RT(v_p + omega_p.cross(arm) + d_dot) + omega.cross(c)  # (76, 83)
-    joint_dot = (
-        v_p_dot
-        + omega_p_dot.cross(arm)
-        + omega_p.cross(omega_p.cross(arm))
-        + omega_p.cross(d_dot) * 2.0
-        + d_ddot
-    )
-    v_dot = RT(joint_dot) + omega.cross(omega.cross(c)) + omega_dot.cross(c)  # (79, 84)
-    return LocalMotion(v, omega, v_dot, omega_dot)

@@ -7,17 +7,17 @@ counted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
 from dalembert.algorithms.open_tree import variable_parents
 from dalembert.algorithms.sparse import operation_sums
-from dalembert.analysis.numerical_error import require_model
 from dalembert.errors import ArgumentError, own_errors
 from dalembert.model import topology
 from dalembert.model.joints import Revolute
-from dalembert.model.model import Model
+from dalembert.model.model import Model, require_model
 
 
 class Cost(NamedTuple):
@@ -44,46 +44,38 @@ class PublishedCost(NamedTuple):
     cost: Callable[[int], Cost]
 
 
-def _polynomials(m: Sequence[Fraction | int], a: Sequence[Fraction | int]) -> Callable[[int], Cost]:
-    """Return the function n -> cost with these coefficients of 1, n, n^2, …."""
-
-    def cost(n: int) -> Cost:
-        values = [sum(Fraction(c) * n**k for k, c in enumerate(part)) for part in (m, a)]
-        return Cost(int(values[0]), int(values[1]))
-
-    return cost
+_EXPONENTS: Final = {"": 0, "n": 1, "n²": 2, "n³": 3}
 
 
-_HALF, _SIXTH = Fraction(1, 2), Fraction(1, 6)
+def _cost_of(formula: str) -> Callable[[int], Cost]:
+    """Return the function n -> cost of a formula such as "(n³/6 - 2n/3) m + (n² - 7) a"."""
 
-TABLE_10_1: Final = (
-    PublishedCost("RNEA", "(93n - 108) m + (81n - 100) a", "Balafoutis and Patel 1991",
-                  _polynomials((-108, 93), (-100, 81))),
-    PublishedCost("RNEA", "(93n - 69) m + (81n - 66) a", "Balafoutis et al. 1988",
-                  _polynomials((-69, 93), (-66, 81))),
-    PublishedCost("RNEA", "(130n - 68) m + (101n - 56) a", "Featherstone 1987",
-                  _polynomials((-68, 130), (-56, 101))),
-    PublishedCost("RNEA", "(150n - 48) m + (131n - 48) a", "Hollerbach 1980",
-                  _polynomials((-48, 150), (-48, 131))),
-    PublishedCost("CRBA", "(10n² + 22n - 32) m + (6n² + 37n - 43) a", "Featherstone 2005",
-                  _polynomials((-32, 22, 10), (-43, 37, 6))),
-    PublishedCost("CRBA", "(10n² + 31n - 41) m + (6n² + 40n - 46) a", "Featherstone 1987",
-                  _polynomials((-41, 31, 10), (-46, 40, 6))),
-    PublishedCost("CRBA", "(10n² + 41n - 51) m + (6n² + 52n - 58) a", "Lilly and Orin 1991",
-                  _polynomials((-51, 41, 10), (-58, 52, 6))),
-    PublishedCost("CRBA", "(11n² + 11n - 42) m + (11n²/2 + 65n/2 - 54) a", "Balafoutis and Patel 1989",
-                  _polynomials((-42, 11, 11), (-54, Fraction(65, 2), Fraction(11, 2)))),
-    PublishedCost("CRBA", "(12n² + 56n - 27) m + (7n² + 67n - 53) a", "Walker and Orin 1982",
-                  _polynomials((-27, 56, 12), (-53, 67, 7))),
-    PublishedCost("F&S", "(n³/6 + 3n²/2 - 2n/3) m + (n³/6 + n² - 7n/6) a", "Featherstone 2008, Table 6.6",
-                  _polynomials((0, Fraction(-2, 3), 3 * _HALF, _SIXTH), (0, Fraction(-7, 6), 1, _SIXTH))),
-    PublishedCost("ABA", "(224n - 259) m + (205n - 248) a", "McMillan et al. 1995",
-                  _polynomials((-259, 224), (-248, 205))),
-    PublishedCost("ABA", "(250n - 222) m + (220n - 198) a", "Brandl et al. 1988",
-                  _polynomials((-222, 250), (-198, 220))),
-    PublishedCost("ABA", "(300n - 267) m + (279n - 259) a", "Featherstone 1987",
-                  _polynomials((-267, 300), (-259, 279))),
-)  # fmt: skip
+    def value(polynomial: str, n: int) -> int:
+        terms = re.findall(r"(-?) ?\b(?=[\dn])(\d*)(n?[²³]?)(?:/(\d+))?", polynomial)
+        coefficients = [(Fraction(int(f"{s}{c or 1}"), int(d or 1)), _EXPONENTS[p]) for s, c, p, d in terms]
+        return int(sum(c * n**exponent for c, exponent in coefficients))
+
+    return lambda n: Cost(*(value(polynomial, n) for polynomial in re.findall(r"\((.*?)\)", formula)))
+
+
+TABLE_10_1: Final = tuple(
+    PublishedCost(algorithm, formula, source, _cost_of(formula))
+    for algorithm, formula, source in (
+        ("RNEA", "(93n - 108) m + (81n - 100) a", "Balafoutis and Patel 1991"),
+        ("RNEA", "(93n - 69) m + (81n - 66) a", "Balafoutis et al. 1988"),
+        ("RNEA", "(130n - 68) m + (101n - 56) a", "Featherstone 1987"),
+        ("RNEA", "(150n - 48) m + (131n - 48) a", "Hollerbach 1980"),
+        ("CRBA", "(10n² + 22n - 32) m + (6n² + 37n - 43) a", "Featherstone 2005"),
+        ("CRBA", "(10n² + 31n - 41) m + (6n² + 40n - 46) a", "Featherstone 1987"),
+        ("CRBA", "(10n² + 41n - 51) m + (6n² + 52n - 58) a", "Lilly and Orin 1991"),
+        ("CRBA", "(11n² + 11n - 42) m + (11n²/2 + 65n/2 - 54) a", "Balafoutis and Patel 1989"),
+        ("CRBA", "(12n² + 56n - 27) m + (7n² + 67n - 53) a", "Walker and Orin 1982"),
+        ("F&S", "(n³/6 + 3n²/2 - 2n/3) m + (n³/6 + n² - 7n/6) a", "Featherstone 2008, Table 6.6"),
+        ("ABA", "(224n - 259) m + (205n - 248) a", "McMillan et al. 1995"),
+        ("ABA", "(250n - 222) m + (220n - 198) a", "Brandl et al. 1988"),
+        ("ABA", "(300n - 267) m + (279n - 259) a", "Featherstone 1987"),
+    )
+)
 """Featherstone 2008 Table 10.1: chains of n general revolute joints; the book's figures use the first line of
 each algorithm."""
 
@@ -158,15 +150,14 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
     for i in reversed(range(n)):
         if parents[i] >= 0:
             subtree_sizes[parents[i]] += subtree_sizes[i]
-    screw_pairs: set[int] = set()
-    for i in range(n):
-        children = [k for k in range(n) if parents[k] == i]
-        if children:
-            screw_pairs.add(max(children, key=lambda k: (subtree_sizes[k], -k)))
     inner = [i for i in range(n) if parents[i] >= 0]
-    dh, general = [i for i in inner if i in screw_pairs], [i for i in inner if i not in screw_pairs]
+    largest = {parents[k]: k for k in sorted(inner, key=lambda k: (subtree_sizes[k], -k))}  # child of each
+    dh, general = (
+        [i for i in inner if largest[parents[i]] == i],
+        [i for i in inner if largest[parents[i]] != i],
+    )
     D1, D2 = operation_sums(parents)
-    depth = max((len(topology.support(tuple(parents), i)) for i in range(n)), default=0)
+    depth = max(topology.depths(tuple(parents)), default=0)
     D1_dh, D1_general = sum(subtree_sizes[i] for i in dh), sum(subtree_sizes[i] for i in general)
     return BranchSums(n, depth, len(inner), len(dh), len(general), D1, D1_dh, D1_general, D2)
 
@@ -183,7 +174,7 @@ def tree_sums(model: Model) -> BranchSums:
     >>> print(da.textbook.tree_sums(da.models.quadruped()).D1)
     99
     """
-    require_model(model, "tree_sums")
+    require_model(model)
     return branch_sums(variable_parents(model))
 
 

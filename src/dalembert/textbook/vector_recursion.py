@@ -35,7 +35,7 @@ from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar
-from dalembert.spatial import Force, Motion, Vec3
+from dalembert.spatial import Force, Vec3
 
 
 class LuhWalkerPaul(NamedTuple):
@@ -54,14 +54,6 @@ class LuhWalkerPaul(NamedTuple):
     n: PerBody[Vec3]
 
 
-class _Moving(NamedTuple):
-    """omega, omega' and v' of one body."""
-
-    omega: Vec3
-    omega_dot: Vec3
-    v_dot: Vec3
-
-
 def luh_walker_paul(
     tree: Tree,
     q: Sequence[Scalar],
@@ -77,53 +69,43 @@ def luh_walker_paul(
     require_centers_of_mass(tree, "luh_walker_paul")
     f_x = body_forces(tree, q, external_forces, external_frame, time)
 
-    def accelerate(body: Body, parent: _Moving) -> tuple[_Moving, tuple[JointMotion, _Moving, Vec3, Vec3]]:
-        joint = body.jcalc(q, v, time)
-        moving = _next(parent, joint, combination(joint.S, body.own_v(a)) + joint.c_J)
+    Moving = tuple[Vec3, Vec3, Vec3]
+
+    def accelerate(body: Body, parent: Moving) -> tuple[Moving, tuple[JointMotion, Moving, Vec3, Vec3]]:
+        joint = X, S, v_J, c_J = body.jcalc(q, v, time)
+        a_J = combination(S, body.own_v(a)) + c_J
+        E, r, omega_J, u_J = X.rotate_to_child, X.p, v_J.angular, v_J.linear
+        omega_p, omega_p_dot, v_p_dot = parent
+        carried = E(omega_p)
+        omega = carried + omega_J  # (1)
+        omega_dot = E(omega_p_dot) + a_J.angular + carried.cross(omega_J)  # (2)
+        origin = E(v_p_dot + omega_p_dot.cross(r) + omega_p.cross(omega_p.cross(r)))
+        v_dot = origin + carried.cross(u_J) * 2.0 + omega_J.cross(u_J) + a_J.linear  # (3)
         m, c, I = body.inertia.mass, body.inertia.com, body.inertia.inertia_at_com
-        omega, omega_dot, v_dot = moving
         F = (v_dot + omega_dot.cross(c) + omega.cross(omega.cross(c))) * m  # (4)
         N = I @ omega_dot + omega.cross(I @ omega)  # (5)
+        moving = omega, omega_dot, v_dot
         return moving, (joint, moving, F, N)
 
-    moved = tree.outward(accelerate, _Moving(Vec3.zero(), Vec3.zero(), -tree.gravity))
+    moved = tree.outward(accelerate, (Vec3.zero(), Vec3.zero(), -tree.gravity))
 
-    def transmit(
-        body: Body, children: tuple[Vec3, Vec3]
-    ) -> tuple[tuple[Vec3, Vec3], tuple[list[Scalar], Vec3, Vec3]]:
-        joint, _, F, N = moved[body]
-        n_children, f_children = children
-        f = F + f_children  # (6)
-        n = N + body.inertia.com.cross(F) + n_children  # (7)
+    def transmit(body: Body, children: Force) -> tuple[Force, tuple[list[Scalar], Force]]:
+        (X, S, _, _), _, F, N = moved[body]
+        force = Force(N + body.inertia.com.cross(F), F) + children  # (6), (7)
         if f_x is not None:
-            f, n = f - f_x[body].linear, n - f_x[body].angular
-        tau = [s.dot(Force(n, f)) for s in joint.S]
-        tau = [t + I * x for t, I, x in zip(tau, body.armature, body.own_v(a), strict=True)]
-        f_parent = joint.X.rotate_to_parent(f)
-        return (joint.X.rotate_to_parent(n) + joint.X.p.cross(f_parent), f_parent), (tau, f, n)
+            force = force - f_x[body]
+        tau = [s.dot(force) + I * x for s, I, x in zip(S, body.armature, body.own_v(a), strict=True)]
+        f_p = X.rotate_to_parent(force.linear)
+        return Force(X.rotate_to_parent(force.angular) + X.p.cross(f_p), f_p), (tau, force)
 
-    sent, _ = tree.inward(transmit, (Vec3.zero(), Vec3.zero()))
+    sent, _ = tree.inward(transmit, Force.zero())
     return LuhWalkerPaul(
-        tau=tree.collect([tau for tau, _, _ in sent]),
-        omega=PerBody([moving.omega for _, moving, _, _ in moved]),
-        omega_dot=PerBody([moving.omega_dot for _, moving, _, _ in moved]),
-        v_dot=PerBody([moving.v_dot for _, moving, _, _ in moved]),
+        tau=tree.collect([tau for tau, _ in sent]),
+        omega=PerBody([omega for _, (omega, _, _), _, _ in moved]),
+        omega_dot=PerBody([omega_dot for _, (_, omega_dot, _), _, _ in moved]),
+        v_dot=PerBody([v_dot for _, (_, _, v_dot), _, _ in moved]),
         F=PerBody([F for _, _, F, _ in moved]),
         N=PerBody([N for _, _, _, N in moved]),
-        f=PerBody([f for _, f, _ in sent]),
-        n=PerBody([n for _, _, n in sent]),
-    )
-
-
-def _next(parent: _Moving, joint: JointMotion, a_J: Motion) -> _Moving:
-    """Propagate across a joint with velocity (omega_J, u_J) and acceleration (alpha_J, b_J)."""
-    E, r = joint.X.rotate_to_child, joint.X.p
-    omega_J, u_J = joint.v_J.angular, joint.v_J.linear
-    omega, omega_dot, v_dot = parent
-    carried = E(omega)
-    origin = E(v_dot + omega_dot.cross(r) + omega.cross(omega.cross(r)))
-    return _Moving(
-        carried + omega_J,  # (1)
-        E(omega_dot) + a_J.angular + carried.cross(omega_J),  # (2)
-        origin + carried.cross(u_J) * 2.0 + omega_J.cross(u_J) + a_J.linear,  # (3)
+        f=PerBody([force.linear for _, force in sent]),
+        n=PerBody([force.angular for _, force in sent]),
     )
