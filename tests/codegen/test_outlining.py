@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.codegen.sample_programs import chain_loops, every_operation, random_straight, straight, wide_output
 
-from dalembert.codegen import outlining, statement_code
+from dalembert.codegen import outlining
 from dalembert.codegen.cpu import llvm_function as emit_llvm
 from dalembert.codegen.cpu.cpu_kernel import compile_object, load_object
 from dalembert.codegen.outlining import cut_points, with_short_blocks
@@ -41,14 +41,9 @@ def results(program: Program, lanes: int, dtype: str = "float64") -> tuple[int, 
 def split_everything(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
     """Split every program into functions of `length` instructions."""
     monkeypatch.setattr(emit_llvm, "SPLIT_OPERATIONS", -1)
-    monkeypatch.setattr("dalembert.codegen.statement_code.MIN_FUNCTION_INSTRUCTIONS", 1)
+    monkeypatch.setattr(outlining, "MIN_FUNCTION_INSTRUCTIONS", 1)
     monkeypatch.setattr(outlining, "MODULE_LINES", 10 * length)
-    defaults = statement_code.Context
-
-    def context(**options: object) -> object:
-        return defaults(**options, function_instructions=length)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(emit_llvm, "Context", context)
+    monkeypatch.setattr(emit_llvm, "FUNCTION_INSTRUCTIONS", length)
 
 
 def with_check(seed: int) -> Program:
@@ -136,7 +131,7 @@ def test_phis_name_the_last_piece_of_a_long_block():
     lines += [f"%x{k} = add i64 %i, {k}" for k in range(20)]
     lines += ["%j = add i64 %i, 1", "%m = icmp slt i64 %j, %rows", "br i1 %m, label %a, label %b", "b:"]
     lines += ["ret void", "never:", "ret void"]
-    short = with_short_blocks(lines, "never", 8)
+    short = with_short_blocks(lines, 8)
     labels = [line[:-1] for line in short if line.endswith(":")]
     last = labels[labels.index("b") - 1]
     assert last != "a"

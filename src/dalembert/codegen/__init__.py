@@ -35,7 +35,6 @@ from dalembert.codegen.target import (
     target_for,
     target_machine,
 )
-from dalembert.errors import UnknownNameError
 from dalembert.tracing.program import Program
 
 __all__ = [
@@ -135,7 +134,6 @@ def _check_options(
     rollout: Rollout | None = None,
 ) -> dict[str, Any]:
     """Return the options that `compile_object` takes."""
-    if dtype not in BITS:
-        raise UnknownNameError.of("dtype", dtype, BITS)
-    lanes = default_lanes(dtype, level) if lanes is None else check_lanes(lanes)
+    widest = default_lanes(dtype, level)
+    lanes = widest if lanes is None else check_lanes(lanes)
     return {"dtype": dtype, "lanes": lanes, "target": target_for(level), "rollout": rollout}

@@ -38,6 +38,11 @@ def function_text(
     return f"define {linkage}{result} @{name}({parameters}) {attributes} {{\n{body}\n}}\n"
 
 
+NONEMPTY: Final = "%nonempty"
+NEVER: Final = "never"
+"""A condition that always holds in a kernel, and the block that ends the function if it did not. A branch on
+it ends a long basic block where the code generator would join plain ones."""
+
 TIME_STEP: Final = (
     "time.step:",
     "%now = phi i64 [ 0, %time.enter ], [ %now.next, %time.again ]",
@@ -85,14 +90,13 @@ class LaneType:
         """Return the type of one such element per lane."""
         return element if self.lanes == 1 else f"<{self.lanes} x {element}>"
 
+    def splat(self, kind: str, text: object) -> Value:
+        """Return the same constant of the type `kind` in every lane."""
+        return str(text) if self.lanes == 1 else f"splat ({kind} {text})"
+
     def constant(self, value: float) -> Value:
         """Return the same number in every lane."""
-        text = float_text(value, self.bits)
-        return text if self.lanes == 1 else f"splat ({self.element} {text})"
-
-    def integer_constant(self, value: int) -> Value:
-        """Return the same integer of `bits` bits in every lane."""
-        return str(value) if self.lanes == 1 else f"splat (i{self.bits} {value})"
+        return self.splat(self.element, float_text(value, self.bits))
 
 
 class LoopBlocks(NamedTuple):
@@ -355,8 +359,7 @@ class Writer:
         return self.let(f"{operation} {self.type.mask} {a}, {b}")
 
     def invert(self, mask: Value) -> Value:
-        ones = "true" if self.type.lanes == 1 else "splat (i1 true)"
-        return self.let(f"xor {self.type.mask} {mask}, {ones}")
+        return self.let(f"xor {self.type.mask} {mask}, {self.type.splat('i1', 'true')}")
 
     def any(self, mask: Value) -> Value:
         """Write one bit: whether the condition holds in any lane."""
@@ -383,12 +386,11 @@ class Writer:
 
     def integer(self, operation: str, a: Value, b: Value | int) -> Value:
         """Write an integer operation of LLVM: add, sub, and, or, xor, shl, lshr, ashr."""
-        right = self.type.integer_constant(b) if isinstance(b, int) else b
+        right = self.type.splat(f"i{self.type.bits}", b) if isinstance(b, int) else b
         return self.let(f"{operation} {self.type.integer} {a}, {right}")
 
     def integer_compare(self, predicate: str, a: Value, b: Value | int) -> Value:
-        right = self.type.integer_constant(b) if isinstance(b, int) else b
-        return self.let(f"icmp {predicate} {self.type.integer} {a}, {right}")
+        return self.integer(f"icmp {predicate}", a, b)
 
 
 @final

@@ -38,11 +38,9 @@ class Place:
     uniform: bool = False
     scattered: ClassVar[bool] = False
 
-    def load(self, writer: Writer, position: int) -> Value:
-        return self.load_at(writer, self.base, position)
-
-    def load_at(self, writer: Writer, base: Value, position: int) -> Value:
-        """Load element `position` counted from the address `base`."""
+    def load(self, writer: Writer, position: int, base: Value | None = None) -> Value:
+        """Load element `position`, counted from the address `base` if that is not the array's."""
+        base = self.base if base is None else base
         if not self.uniform or writer.type.lanes == 1:
             return writer.load(base, position * self.item, self.align)
         element = writer.type.element
@@ -57,7 +55,7 @@ class Place:
         integer = lane_type.of("i32")
         whole = writer.let(f"fptosi {lane_type.text} {near} to {integer}")
         # In single precision the number of the last element may be rounded up.
-        end = str(length - 1) if lane_type.lanes == 1 else f"splat (i32 {length - 1})"
+        end = lane_type.splat("i32", length - 1)
         inside = writer.let(f"icmp slt {integer} {whole}, {end}")
         whole = writer.let(f"select {lane_type.mask} {inside}, {integer} {whole}, {integer} {end}")
         if lane_type.lanes == 1:
@@ -76,12 +74,9 @@ class Place:
         place = writer.address(self.base, writer.let(f"mul i64 {wide}, {self.item}"))
         return writer.read(writer.type.element, place, align=self.align)
 
-    def store(self, writer: Writer, value: Value, position: int) -> None:
-        self.store_at(writer, value, self.base, position)
-
-    def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
-        """Store element `position` counted from the address `base`."""
-        writer.store(value, base, position * self.item, self.align)
+    def store(self, writer: Writer, value: Value, position: int, base: Value | None = None) -> None:
+        """Store element `position`, counted from the address `base` if that is not the array's."""
+        writer.store(value, self.base if base is None else base, position * self.item, self.align)
 
 
 @final

@@ -30,12 +30,12 @@ is done on the same values in the same order, so that results have the same bits
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final, final
 
-from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.ir import NEVER, NONEMPTY, Writer
 from dalembert.codegen.schedule import Instructions
 from dalembert.errors import CompileError
 from dalembert.tracing.operations import WEIGHTS
@@ -93,22 +93,36 @@ class OutlinedFunction:
 class Outliner:
     """Moves what a writer has written since `open` or the last `cut` into functions, until `close`.
 
-    `proceed` is the condition that always holds in the kernel, which each function computes from the number
-    of rows, and the block to go to if it did not.
+    `length`: instructions of a function, about; 0 leaves all code in place.
     """
 
     writer: Writer
-    proceed: tuple[Value, str]
-    attributes: str
+    attributes: str = ""
+    length: int = 0
     functions: list[OutlinedFunction] = field(default_factory=list)
     _start: int | None = None
     _defined: dict[str, str] = field(default_factory=dict)
 
-    def open(self) -> None:
-        """Begin a function with the next line."""
+    def _applies(self, instructions: Instructions) -> bool:
+        return self.length > 0 and len(instructions.order) >= MIN_FUNCTION_INSTRUCTIONS
+
+    def cuts(self, instructions: Instructions) -> list[int]:
+        """Return the places in the order before which a function ends."""
+        return cut_points(instructions, self.length) if self._applies(instructions) else []
+
+    def open(
+        self, instructions: Instructions, tasks: Iterable[Callable[[], None]] = ()
+    ) -> Callable[[], None] | None:
+        """Begin a function for the code that follows, after the tasks, and return what ends it and begins
+        another; None where the code stays in place and no task is done."""
+        if not self._applies(instructions):
+            return None
+        for task in tasks:
+            task()
         lines = self.writer.lines
         self._start = len(lines)
         self._defined = dict(line.split(" = ", 1) for line in lines if " = " in line)
+        return self.cut
 
     def cut(self) -> None:
         """End the function, call it, and begin another."""
@@ -117,14 +131,13 @@ class Outliner:
         if not body:
             return
         del lines[self._start :]
-        condition, never = self.proceed
-        addresses, parameters = self._addresses(_free_names(body) - {condition, f"%{never}", "%rows"})
+        addresses, parameters = self._addresses(_free_names(body) - {NONEMPTY, f"%{NEVER}", "%rows"})
         listed = ", ".join(["i64 %rows", *(f"ptr {name}" for name in parameters)])
         head = f"void @part{len(self.functions)}({listed})"
-        code = ["entry:", f"{condition} = icmp sgt i64 %rows, 0", *addresses, *body]
+        code = ["entry:", f"{NONEMPTY} = icmp sgt i64 %rows, 0", *addresses, *body]
         text = [
             f"define {head} {self.attributes} {{",
-            *with_short_blocks([*code, "ret void", f"{never}:", "ret void"], never, SPLIT_BLOCK_LINES),
+            *with_short_blocks([*code, "ret void", f"{NEVER}:", "ret void"], SPLIT_BLOCK_LINES),
             "}",
         ]
         self.functions.append(OutlinedFunction("\n".join(text), len(text), f"declare {head}"))
@@ -160,11 +173,11 @@ class Outliner:
         return lines, sorted(passed)
 
 
-def with_short_blocks(lines: list[str], never: str, longest: int = MAX_BLOCK_LINES) -> list[str]:
+def with_short_blocks(lines: list[str], longest: int = MAX_BLOCK_LINES) -> list[str]:
     """Return the lines of a function with no block of more than `longest` lines.
 
-    A long block is ended by a branch on a condition that always holds, as LLVM joins plain ones; `never` is
-    the block to go to if it did not. Where a phi names the block, it gets the name of its last piece.
+    A long block is ended by a branch on a condition that always holds, as LLVM joins plain ones. Where a phi
+    names the block, it gets the name of its last piece.
     """
     starts = [k for k, line in enumerate(lines) if line.endswith(":")]
     if max(b - a for a, b in pairwise([0, *starts, len(lines)])) <= longest:
@@ -179,7 +192,7 @@ def with_short_blocks(lines: list[str], never: str, longest: int = MAX_BLOCK_LIN
             piece = f"{label}.{len(result)}"
             result += [
                 f"%{piece}.rows = icmp sgt i64 %rows, 0",
-                f"br i1 %{piece}.rows, label %{piece}, label %{never}",
+                f"br i1 %{piece}.rows, label %{piece}, label %{NEVER}",
                 f"{piece}:",
             ]
             last_piece[f"%{label} ]"], length = f"%{piece} ]", 0

@@ -152,7 +152,7 @@ def _order(program: Instructions) -> list[int]:
     # Before each group, only the operands of its functions are computed, so that few values are live across
     # the calls.
     for level in sorted(groups):
-        place(_cone(args, [item for node in groups[level] for item in args[node]], placed))
+        place(sorted(postorder(args, [item for node in groups[level] for item in args[node]], placed)))
         # Sine and cosine of one angle are neighbours: one call computes both.
         place(sorted(groups[level], key=lambda node: (function_of(ops[node]), args[node], node)))
     # No order is best for all programs (see above), and comparing three costs little beside compilation.
@@ -196,15 +196,3 @@ def _traffic(program: Instructions, order: list[int]) -> int:
             touched[operand] = time
         touched[node] = time
     return count
-
-
-def _cone(args: list[tuple[int, ...]], roots: list[int], placed: list[bool]) -> list[int]:
-    """Return the nodes that the roots depend on and that are not placed yet, in order of creation."""
-    found: set[int] = set()
-    stack = [root for root in roots if not placed[root]]
-    while stack:
-        node = stack.pop()
-        if node not in found:
-            found.add(node)
-            stack.extend(item for item in args[node] if not placed[item] and item not in found)
-    return sorted(found)

@@ -12,16 +12,9 @@ from typing import Final, Protocol, TypeAlias, final
 
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
-from dalembert.codegen.ir import LaneType, Value, Writer
+from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
 from dalembert.codegen.memory import Place, Tables, loop_hazards
-from dalembert.codegen.outlining import (
-    FUNCTION_INSTRUCTIONS,
-    MIN_FUNCTION_INSTRUCTIONS,
-    OutlinedFunction,
-    Outliner,
-    as_number,
-    cut_points,
-)
+from dalembert.codegen.outlining import Outliner, as_number
 from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, Plan, Step, allocate
 from dalembert.codegen.schedule import Instructions, schedule
 from dalembert.errors import CompileError
@@ -111,7 +104,7 @@ def emit_instructions(
         in_block += 1 if cut is None or action != COMPUTE_STEP else WEIGHTS.get(ops[node], 1)
         if in_block >= block_length:
             in_block = 0
-            writer.require(*context.proceed)
+            writer.require(NONEMPTY, NEVER)
     for task in interleaved[done:]:
         task()
     return values
@@ -157,20 +150,17 @@ _OPERATIONS: Final[dict[str, Callable[..., Value]]] = {
 class Context:
     """The state of code generation for one kernel.
 
-    `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `proceed`,
-    a condition that always holds, and the block to go to if it did not: a branch on it ends a long basic
-    block where the code generator would join plain ones; `call` writes elementary
-    functions, `calls` tells whether they clobber registers; `homes` gives the slots of leaves, among the
-    first `taken`, `share` whether results may take their slots (see `allocate`); `entering` is called with
-    the case of a loop that is written next; `outliner` splits a large program into functions of about
-    `function_instructions` instructions, None leaves it in one."""
+    `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `outliner`
+    splits a large program into functions; `call` writes elementary functions, `calls` tells whether they
+    clobber registers; `homes` gives the slots of leaves, among the first `taken`, `share` whether results may
+    take their slots (see `allocate`); `entering` is called with the case of a loop that is written next."""
 
     writer: Writer
     places: dict[str, Place]
     tables: Tables
     registers: int
     spills: Memory
-    proceed: tuple[Value, str]
+    outliner: Outliner
     slots: int = 0
     call: Caller = call
     calls: bool = True
@@ -179,8 +169,6 @@ class Context:
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     entering: Callable[[Loop, int], None] = lambda loop, case: None
     functions: set[str] = field(default_factory=set)
-    outliner: Outliner | None = None
-    function_instructions: int = FUNCTION_INSTRUCTIONS
 
     def schedule(self, values: list[Expression]) -> Instructions:
         found = schedule(values, fma=self.writer.fma)
@@ -191,9 +179,6 @@ class Context:
     def plan(
         self, instructions: Instructions, *, keep: Iterable[int] = (), eager: Iterable[int] = ()
     ) -> Plan:
-        cuts = []
-        if self._is_outlined(instructions):
-            cuts = cut_points(instructions, self.function_instructions)
         plan = allocate(
             instructions,
             registers=self.registers,
@@ -203,40 +188,10 @@ class Context:
             taken=self.taken,
             share=self.share,
             calls=self.calls,
-            breaks=cuts,
+            breaks=self.outliner.cuts(instructions),
         )
         self.slots = max(self.slots, plan.slots)
         return plan
-
-    def begin_function(
-        self, instructions: Instructions, tasks: Iterable[Callable[[], None]] = ()
-    ) -> Callable[[], None] | None:
-        """Begin a function for the code that follows, after the tasks, and return what ends it and begins
-        another; None where the code stays in place and no task is done."""
-        if self.outliner is None or not self._is_outlined(instructions):
-            return None
-        for task in tasks:
-            task()
-        self.outliner.open()
-        return self.outliner.cut
-
-    @property
-    def outlined_functions(self) -> list[OutlinedFunction]:
-        """The functions that code was outlined into."""
-        return self.outliner.functions if self.outliner else []
-
-    def cut_long(self) -> None:
-        """Begin another function if the present one has grown long."""
-        if self.outliner is not None:
-            self.outliner.cut_long()
-
-    def end_function(self) -> None:
-        """End the function that was begun, if any."""
-        if self.outliner is not None:
-            self.outliner.close()
-
-    def _is_outlined(self, instructions: Instructions) -> bool:
-        return self.outliner is not None and len(instructions.order) >= MIN_FUNCTION_INSTRUCTIONS
 
     def fetch(self, instructions: Instructions, node: int) -> Value:
         """Load the element at a fixed position that a leaf stands for."""
@@ -294,7 +249,7 @@ def emit_straight(
         instructions.roots
     )
     plan = context.plan(instructions, keep=keep, eager=sorted(eager))
-    cut = context.begin_function(instructions, interleaved)
+    cut = context.outliner.open(instructions, interleaved)
     interleaved = () if cut else interleaved
 
     def store_result(node: int, value: Value) -> None:
@@ -311,8 +266,8 @@ def emit_straight(
             kept = plan.home.get(node)
             value = context.fetch(instructions, node) if kept is None else context.spills.load(writer, kept)
             store_result(node, value)
-            context.cut_long()
-    context.end_function()
+            context.outliner.cut_long()
+    context.outliner.close()
     sources = {}
     for place, node in nodes.items():
         if place[0] in unstored:
@@ -330,12 +285,12 @@ def emit_condition(context: Context, check: Expression) -> Value:
     """Write a condition of the arguments and return the mask of the lanes for which it holds."""
     writer, instructions = context.writer, context.schedule([check])
     root = instructions.roots[0]
-    cut = context.begin_function(instructions)
+    cut = context.outliner.open(instructions)
     plan = context.plan(instructions, keep=[as_number(instructions, root)] if cut else ())
     values = emit_instructions(context, instructions, plan.steps, cut=cut)
     if cut is None:
         return values[root]
-    context.end_function()
+    context.outliner.close()
     [home] = plan.home.values()
     return writer.compare("une", context.spills.load(writer, home), writer.constant(0.0))
 
@@ -354,12 +309,12 @@ def _store_constant(context: Context, number: float, places: list[Position]) -> 
         if writer.type.lanes > 1 or place.scattered or place.item > writer.type.size:
             for position in positions:
                 place.store(writer, writer.constant(number), position)
-                context.cut_long()
+                context.outliner.cut_long()
             continue
         for start, length in _pieces(positions):
             wide = writer.as_type(LaneType(writer.type.bits, length))
             wide.store(wide.constant(number), place.base, start * place.item, place.align)
-            context.cut_long()
+            context.outliner.cut_long()
 
 
 def _pieces(positions: list[int]) -> list[tuple[int, int]]:
@@ -408,7 +363,7 @@ def leave(context: Context, flag: Address | None, index: Value, target: str) -> 
         return
     writer = context.writer
     base = _bases(context, [flag], index)[_key(flag)]
-    value = context.places[flag.array].load_at(writer, base, flag.offset)
+    value = context.places[flag.array].load(writer, flag.offset, base)
     writer.leave(writer.every(writer.compare("une", value, writer.constant(0.0))), target)
 
 
@@ -440,19 +395,19 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
     late_nodes = {node for node, _ in late}
     keep = {node for node in late_nodes if not instructions.is_leaf(node)} | late_nodes.intersection(eager)
     plan = context.plan(instructions, keep=keep, eager=eager)
-    cut = context.begin_function(instructions)
+    cut = context.outliner.open(instructions)
 
     def fetch(node: int) -> Value:
         address = instructions.data[node]
         if instructions.ops[node] == "input":
             return context.fetch(instructions, node)
-        return context.places[address.array].load_at(writer, bases[_key(address)], address.offset)
+        return context.places[address.array].load(writer, address.offset, bases[_key(address)])
 
     def put(store: Store, value: Value) -> None:
         place, base = context.places[store.address.array], bases[_key(store.address)]
         if store.accumulate:
-            value = writer.add(place.load_at(writer, base, store.address.offset), value)
-        place.store_at(writer, value, base, store.address.offset)
+            value = writer.add(place.load(writer, store.position, base), value)
+        place.store(writer, value, store.position, base)
 
     def store_result(node: int, value: Value) -> None:
         for store in by_node.get(node, ()):
@@ -468,7 +423,7 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
             final[node] = fetch(node) if kept is None else context.spills.load(writer, kept)
     for node, store in late:
         put(store, final[node])
-    context.end_function()
+    context.outliner.close()
 
 
 def _key(address: Address) -> tuple[str, str | None, int]:

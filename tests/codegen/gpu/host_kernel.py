@@ -15,8 +15,9 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from dalembert.codegen.gpu.gpu_module import PhaseWalk, dispatched
-from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER, GpuSource
+from dalembert.codegen.gpu.launch import BARRIER, BEGIN, GpuSource
 from dalembert.codegen.gpu.shared_memory import VECTOR_LOAD_BYTES
+from dalembert.codegen.ir import NEVER
 from dalembert.codegen.target import target_for, target_machine
 from dalembert.errors import CompileError
 

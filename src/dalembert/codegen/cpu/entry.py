@@ -232,7 +232,9 @@ def make_entry(
         raise ArgumentError(f"an entry point calls a kernel of one lane, this one has {kernel.info.lanes}")
     if kernel.info.rollout is not None:
         raise ArgumentError("an entry point calls a kernel of one step, this one takes many")
-    _check_shapes(kernel, input_shapes, output_shapes)
+    for arrays, shapes in ((kernel.info.inputs, input_shapes), (kernel.info.outputs, output_shapes)):
+        if [int(np.prod(shape, dtype=np.int64)) for shape in shapes] != [size for _, size in arrays]:
+            raise ArgumentError(f"shapes {list(shapes)} do not fit the kernel's arrays {list(arrays)}")
     longest = max((len(shape) for shape in (*input_shapes, *output_shapes)), default=0)
     if (
         not _numpy_layout_matches()
@@ -276,15 +278,6 @@ def address_of(array: Any) -> int:
     if not _numpy_layout_matches():
         return int(array.ctypes.data)
     return ctypes.c_void_p.from_address(id(array) + DATA).value or 0
-
-
-def _check_shapes(
-    kernel: CpuKernel, input_shapes: Sequence[tuple[int, ...]], output_shapes: Sequence[tuple[int, ...]]
-) -> None:
-    for arrays, shapes in ((kernel.info.inputs, input_shapes), (kernel.info.outputs, output_shapes)):
-        given = [int(np.prod(shape, dtype=np.int64)) for shape in shapes]
-        if given != [size for _, size in arrays]:
-            raise ArgumentError(f"shapes {list(shapes)} do not fit the kernel's arrays {list(arrays)}")
 
 
 @functools.cache

@@ -34,9 +34,10 @@ from typing import Final, final
 
 from dalembert.codegen.cpu.row_code import ROW_DISTANCES, OutputScheduler, RowBlocks, Source, chunks
 from dalembert.codegen.elementary import definitions
-from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
+from dalembert.codegen.ir import NEVER, TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
 from dalembert.codegen.memory import Layout, Place, Rollout, Tables, ranges_to_zero, stored_values
 from dalembert.codegen.outlining import (
+    FUNCTION_INSTRUCTIONS,
     MAX_FUNCTION_LINES,
     SPLIT_CONSTANTS,
     SPLIT_OPERATIONS,
@@ -54,9 +55,6 @@ from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
 
 BODY_INSTRUCTIONS: Final = 200
 """Instructions in one iteration of a loop, roughly; it only decides how many threads are worth while."""
-
-NEVER: Final = "never"
-"""The block that ends a kernel if a condition fails that always holds."""
 
 
 @final
@@ -165,21 +163,20 @@ class _Kernel:
         self.first = self._begin_block(pointer)
         if lanes == 1:
             places = {name: Place(base, self.type.bits // 8, 1) for name, base in self.first.items()} | places
-        context = self.context = Context(
+        length = FUNCTION_INSTRUCTIONS // self.registers if split else 0
+        self.outliner = Outliner(writer, self.target.attributes, length)
+        self.context = Context(
             writer=writer,
             places=places,
             tables=self.tables,
             registers=self.target.registers,
             spills=Place(spills, self.type.size, self.type.align),
-            proceed=("%nonempty", NEVER),
+            outliner=self.outliner,
         )
-        if split:
-            context.outliner = Outliner(writer, context.proceed, self.target.attributes)
-            context.function_instructions //= self.registers
         self._body()
         self._end_block()
-        self.layout.reserve(context.slots * self.type.size)
-        lengths = [len(writer.lines), *(function.lines for function in context.outlined_functions)]
+        self.layout.reserve(self.context.slots * self.type.size)
+        lengths = [len(writer.lines), *(function.lines for function in self.outliner.functions)]
         self.longest = max(lengths)
         loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
         return Emitted(
@@ -188,7 +185,7 @@ class _Kernel:
             tables=self.tables.data,
             work=sum(lengths) + loops * BODY_INSTRUCTIONS,
             streamed_bytes=self.scheduler.streamed_bytes,
-            parts=tuple(map(self._part, group_into_modules(context.outlined_functions))),
+            parts=tuple(map(self._part, group_into_modules(self.outliner.functions))),
         )
 
     def _enter(self) -> tuple[dict[str, Value], dict[str, Value]]:
@@ -349,7 +346,7 @@ class _Kernel:
                 needed = None if spec in self.carried else used[spec.name]
                 blocks.read(number, self.first[spec.name], spec.size, places[spec.name].base, needed)
         integers = self.type.of("i64")
-        writer.write(integers, self._integer(-1), "%scratch", self.refused_step)
+        writer.write(integers, self.type.splat("i64", -1), "%scratch", self.refused_step)
         writer.enter("time.enter")
         writer.branch("%any.step", "time.step", "time.over")
         writer.lines += [line.replace("FIRST", "%first") for line in TIME_STEP]
@@ -368,7 +365,7 @@ class _Kernel:
         """Record the step for the rows that are rejected for the first time."""
         writer, integers = self.writer, self.type.of("i64")
         old = writer.read(integers, "%scratch", self.refused_step)
-        untouched = writer.let(f"icmp slt {integers} {old}, {self._integer(0)}")
+        untouched = writer.let(f"icmp slt {integers} {old}, {self.type.splat('i64', 0)}")
         new = writer.let(f"and {self.type.mask} {condition}, {untouched}")
         now = writer.splat("i64", "%now")
         found = writer.let(f"select {self.type.mask} {new}, {integers} {now}, {integers} {old}")
@@ -412,9 +409,6 @@ class _Kernel:
             given = f"ptr {target}, ptr {source}, i64 {spec.size * self.type.size}, i1 false"
             self.writer.line(f"call void @llvm.memcpy.p0.p0.i64({given})")
 
-    def _integer(self, number: int) -> Value:
-        return str(number) if self.type.lanes == 1 else f"splat (i64 {number})"
-
     # Modules ------------------------------------------------------------------------------------------------
 
     def _kernel(self) -> str:
@@ -423,7 +417,7 @@ class _Kernel:
         if self.type.lanes > 1:
             text = ROW_DISTANCES.replace("LANES", str(self.type.lanes))
             functions.append(text.replace("ATTRIBUTES", self.target.attributes))
-        functions += [function.declaration for function in self.context.outlined_functions]
+        functions += [function.declaration for function in self.outliner.functions]
         parameters = (
             "ptr %inputs, ptr %input_strides, ptr %outputs, ptr %output_strides, i64 %rows, "
             "ptr %tables, ptr noalias %scratch"
@@ -431,7 +425,7 @@ class _Kernel:
         if self.rollout is not None:
             parameters += ", i64 %steps, i64 %first, i64 %every, ptr %input_steps, ptr %output_steps"
         head = f"define i64 @{KERNEL_NAME}({parameters}) {self.target.attributes} {{"
-        body = with_short_blocks(self.writer.lines, NEVER)
+        body = with_short_blocks(self.writer.lines)
         return self._module([*self.globals, *functions, head, *body, "}"])
 
     def _part(self, functions: list[OutlinedFunction]) -> str:

@@ -135,9 +135,6 @@ BARRIER: Final = "call void @pace()"
 BEGIN: Final = "; the stages"
 """The line after what all stages of a worker begin with."""
 
-NEVER: Final = "never"
-"""The block that ends the phase if a condition fails that always holds."""
-
 # GPU architectures to generate code for.
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"

@@ -527,14 +527,8 @@ class SlotView:
     base: ClassVar[Value] = ""
     scattered: ClassVar[bool] = True
 
-    def load(self, writer: Writer, position: int) -> Value:
+    def load(self, writer: Writer, position: int, base: Value | None = None) -> Value:
         return self.slots.load(writer, self.first + position * self.stride)
 
-    def load_at(self, writer: Writer, base: Value, position: int) -> Value:
-        return self.load(writer, position)
-
-    def store(self, writer: Writer, value: Value, position: int) -> None:
+    def store(self, writer: Writer, value: Value, position: int, base: Value | None = None) -> None:
         self.slots.store(writer, value, self.first + position * self.stride)
-
-    def store_at(self, writer: Writer, value: Value, base: Value, position: int) -> None:
-        self.store(writer, value, position)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, cast, final
 
 from dalembert.codegen.cpu.row_code import Source
-from dalembert.codegen.gpu.launch import BARRIER, BEGIN, NEVER
+from dalembert.codegen.gpu.launch import BARRIER, BEGIN
 from dalembert.codegen.gpu.shared_memory import Arrays, SpillSlots
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.stages import Team
 from dalembert.codegen.gpu.thread_loops import Piece, Pieces, emit_nest, frequency
-from dalembert.codegen.ir import Value, Writer
+from dalembert.codegen.ir import NEVER, Value, Writer
 from dalembert.codegen.memory import Place, only_straight, ranges_to_zero, without_zeros
+from dalembert.codegen.outlining import Outliner
 from dalembert.codegen.registers import Step, allocate
 from dalembert.codegen.schedule import Instructions
 from dalembert.codegen.statement_code import (
@@ -124,7 +125,7 @@ class Compute:
             tables=arrays.tables,
             registers=self.layout.values or UNLIMITED_REGISTERS,
             spills=self.slots,
-            proceed=("%nonempty", NEVER),
+            outliner=Outliner(writer),
             call=call,
             calls=False,
             taken=arrays.inputs_end,
