@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,9 @@ from physics_findings import UPRIGHT, Array, Findings, G, below, block, body, gr
 import dalembert as da
 from dalembert.algorithms.energy_momentum import kinetic_energy
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.compliant_step import fresh_memory, step_compliant
+from dalembert.contact.compliant_step import fresh_memory
 from dalembert.contact.pairs import contact_points, pairs_of
-from dalembert.contact.rigid_step import contact_step
+from dalembert.contact.step import contact_step
 from dalembert.model.shapes import Ellipsoid
 
 DROPS = 1000
@@ -125,7 +126,7 @@ def drop_step(model: da.Model, law: str) -> tuple[Any, Array]:
         own = tuple(replace(pair, friction=mu, restitution=e if rigid else 0.0) for pair in pairs)
         points = contact_points(forward_kinematics(model, q), own)
         tau = [0.0] * model.nv
-        advance: Any = contact_step if rigid else step_compliant
+        advance = partial(contact_step, settings=da.contact.Rigid() if rigid else da.contact.Compliant())
         after = advance(model, q, v, tau, dt, points, memory=memory)
         free = advance(model, q, v, tau, dt, [])
         energies = [kinetic_energy(model, x.q, x.v) for x in (after, free)]

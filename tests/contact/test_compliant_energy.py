@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import compliant_step
-from dalembert.contact.compliant_step import CompliantPoint, solve_compliant, step_compliant
+from dalembert.contact.compliant_step import CompliantPoint, solve_compliant
 from dalembert.contact.costs import Point
 from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of
+from dalembert.contact.step import contact_step
 from dalembert.spatial import Mat3, Transform, Vec3
 
 G = 9.81
+step_compliant = partial(contact_step, settings=Compliant())
 
 
 def at(x: float, y: float, z: float) -> Transform:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,15 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
 from dalembert.contact.compliant_step import _passive_fraction as passive_fraction
-from dalembert.contact.compliant_step import step_compliant
 from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of
+from dalembert.contact.step import contact_step
 from dalembert.contact.step_terms import Motor
 from dalembert.errors import ArgumentError, ShapeError
 
 G = 9.81
 R = 0.1
+step_compliant = partial(contact_step, settings=Compliant())
 UPRIGHT = [1.0, 0.0, 0.0, 0.0]
 
 
@@ -49,7 +51,15 @@ def moved(model, q, v, *, steps, dt, settings=None, gains=None, only=None) -> Mo
                 first = body.v_slice.start
                 motors += [Motor(first + k, error[k], 0.0, *gains) for k in range(body.nv)]
         after = step_compliant(
-            model, q, v, [0.0] * model.nv, dt, points, memory=memory, motors=motors, settings=settings
+            model,
+            q,
+            v,
+            [0.0] * model.nv,
+            dt,
+            points,
+            memory=memory,
+            motors=motors,
+            settings=settings or Compliant(),
         )
         return (
             after.q, after.v, after.memory, [list(x) for x in after.impulses], [x.point.gap for x in points]

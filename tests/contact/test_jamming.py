@@ -7,7 +7,7 @@ import numpy as np
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.pairs import contact_points, pairs_of
-from dalembert.contact.rigid_step import contact_step
+from dalembert.contact.step import contact_step
 
 G = 9.81
 

@@ -1,4 +1,4 @@
-"""One time step with compliant contact: springs and dampers at the end of the step, by linear solves.
+"""Compliant contact in a step: springs and dampers at the end of the step, by linear solves.
 
 A surface with K and D under a body at p, and a patch at x along it with K_t and D_t, give to velocities u at
 the end of a step of h seconds the impulses (Featherstone 2008 Eqs 11.74, 11.78 with z = p + h u_n, x + h u_t)
@@ -7,7 +7,7 @@ the end of a step of h seconds the impulses (Featherstone 2008 Eqs 11.74, 11.78 
     gamma_t = - h K_t x - h (D_t + h K_t) u_t, shortened to mu gamma_n                                   (2)
 
 and, where p > 0, gamma_n = max(0, - h (D + h K) (u_n + p / h)): these are points of `costs` whose warm-start
-impulse is that of the springs. The equation to solve, with A and p of `stepping`, is
+impulse is that of the springs. The equation to solve, with A and p of `step_terms`, is
 
     A eta = p + J^T gamma(J eta)                                                                         (3)
 
@@ -35,7 +35,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from dalembert.algorithms.applied_forces import ExternalForces
 from dalembert.algorithms.dense import dot
 from dalembert.contact.active_contacts import JointAxes, sum_over_bodies
 from dalembert.contact.costs import (
@@ -49,11 +48,10 @@ from dalembert.contact.costs import (
     inverse_tree_masses,
 )
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.newton import GaussProblem, solve_newton_system
-from dalembert.contact.options import Compliant, Rigid
-from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
+from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system
+from dalembert.contact.options import Compliant
+from dalembert.contact.step_terms import Memory, StepStart
 from dalembert.errors import ShapeError
-from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, is_zero, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
@@ -90,17 +88,6 @@ MAX_CUT_RATIO = 0.0025
 
 LIMIT_REST_SPEED = 1e-3
 """The speed [rad/s, m/s] up to which a joint is at rest at a limit that it exceeds."""
-
-
-class CompliantSolution(NamedTuple):
-    """The velocities v, and `free` without contact, the position correction of v's variables, impulses on the
-    points' second bodies along world axes, and the work of contact."""
-
-    v: list[Scalar]
-    free: list[Scalar]
-    correction: list[Scalar]
-    impulses: list[Vec3]
-    work: Scalar
 
 
 @final
@@ -181,7 +168,7 @@ class _Linearisation(NamedTuple):
 
 def solve_compliant(
     problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[CompliantPoint]
-) -> CompliantSolution:
+) -> StepSolution:
     """Solve for the velocities: linear solves from v, cut impulses, and the velocities that these give."""
     eta, impulses = _iterate_solves(problem, v, surfaces)
     rest, diagonal, equalities = _joint_terms(problem, eta, v)
@@ -189,7 +176,7 @@ def solve_compliant(
     free = B.solve(rest)
     correction = B.solve(_correction_impulses(problem, eta, v))
     if not surfaces:
-        return CompliantSolution(free, free, correction, [], 0.0)
+        return StepSolution(free, free, correction, [], 0.0)
     P = problem.generalized_impulses(impulses)
     change = B.solve(P)
     c_0: Scalar = 0.0
@@ -200,7 +187,7 @@ def solve_compliant(
         c_0, c_1, c_2 = c_0 + gained[0], c_1 + gained[1], c_2 + gained[2]
     a, b = dot(P, change), dot(P, free)
     s = _passive_fraction(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
-    return CompliantSolution(
+    return StepSolution(
         [x + s * y for x, y in zip(free, change, strict=True)],
         free,
         correction,
@@ -395,100 +382,30 @@ MAX_STEP_STIFFNESS = 1e3
 um in 5 ms, but rounding errors would grow."""
 
 
-class CompliantStep(NamedTuple):
-    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
-    `memory` for the next step, five numbers a candidate (the patch x [m], the normal impulse, the depth z
-    [m] by which the surface is pressed in); the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; eta, `free`,
-    `bias`, `momenta` and `turn` as in `ContactStep`."""
+def solve_compliant_step(
+    start: StepStart, candidates: Sequence[Candidate], memory: Memory, settings: Compliant
+) -> StepSolution:
+    """Solve a step with compliant contact at the candidates.
 
-    q: list[Scalar]
-    v: list[Scalar]
-    impulses: list[Vec3]
-    memory: list[list[Scalar]]
-    work: Scalar
-    eta: list[Scalar]
-    free: list[Scalar]
-    bias: list[Scalar]
-    momenta: list[Scalar]
-    turn: Scalar
-
-
-def step_compliant(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    dt: Scalar,
-    candidates: Sequence[Candidate],
-    *,
-    motors: Sequence[Motor] = (),
-    memory: Sequence[Sequence[Scalar]] | None = None,
-    settings: Compliant | None = None,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-) -> CompliantStep:
-    """Return the state after dt [s] under joint forces tau, with contact at the candidates (found at q).
-
-    `memory`: that of the previous step, or `fresh_memory` for the first step; None: surfaces at rest that may
-    be pressed in by any depth.
+    `memory` of the previous step, five numbers a candidate: the patch x [m], the normal impulse, and the
+    depth z [m] by which the surface is pressed in; `fresh_memory` for the first step; None: surfaces at rest
+    that may be pressed in by any depth.
     """
-    settings = Compliant() if settings is None else settings
-    begun = before_contact(
-        tree,
-        q,
-        v,
-        tau,
-        dt,
-        motors,
-        limits=settings.limits,
-        correction_ratio=Rigid.position_correction,
-        friction_compliance=Rigid.friction_compliance,
-        external_forces=external_forces,
-        external_frame=external_frame,
-    )
-    surfaces = _surfaces(begun.axes, candidates, memory, dt, settings)
-    problem = begun.problem([surface.point for surface in surfaces])
-    found = solve_compliant(problem, v, surfaces)
-    way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
-    travel = within_limits(begun.joints, way)
-    q_next, v_next = advance_state(tree, q, found.v, travel)
-    new_memory = [
-        [
-            *surface.patch_after(impulse),
-            surface.point.normal.dot(impulse),
-            surface.depth_after(impulse),
-        ]
-        for surface, impulse in zip(surfaces, found.impulses, strict=True)
-    ]
-    return CompliantStep(
-        q_next,
-        v_next,
-        found.impulses,
-        new_memory,
-        found.work,
-        found.v,
-        found.free,
-        begun.bias,
-        begun.momenta,
-        squared_turn(tree, q, begun.M, travel),
-    )
-
-
-def _surfaces(
-    axes: JointAxes,
-    candidates: Sequence[Candidate],
-    memory: Sequence[Sequence[Scalar]] | None,
-    dt: Scalar,
-    settings: Compliant,
-) -> list[CompliantPoint]:
     given = [[0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP]] * len(candidates) if memory is None else memory
     if len(given) != len(candidates):
         raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(given)}")
-    inverse_mass = inverse_tree_masses(axes.tree)
-    return [
-        _surface(axes, item, past, dt, settings, inverse_mass)
+    inverse_mass = inverse_tree_masses(start.axes.tree)
+    surfaces = [
+        _surface(start.axes, item, past, start.dt, settings, inverse_mass)
         for item, past in zip(candidates, given, strict=True)
     ]
+    found = solve_compliant(start.problem([surface.point for surface in surfaces]), start.v, surfaces)
+    return found._replace(
+        memory=lambda: [
+            [*surface.patch_after(impulse), surface.point.normal.dot(impulse), surface.depth_after(impulse)]
+            for surface, impulse in zip(surfaces, found.impulses, strict=True)
+        ]
+    )
 
 
 def _surface(
@@ -515,18 +432,14 @@ def _surface(
     z = minimum(maximum(-gap, 0.0), select(past[4] < 0.0, MAX_UNLOADED_DEPTH_IN_SAGS * sag, let_go))
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
-    arm = item.point.position - axes.origin
-    point = Point(
-        first=item.first,
-        second=item.second,
-        arm=arm,
-        normal=n,
+    point = Point.of(
+        item,
+        axes,
+        item.point.position - axes.origin,
         bound=-(maximum(gap, 0.0) * (1.0 / dt)),
-        friction=item.friction,
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
         warm_start=n * (z * (K * dt)) - across * (K_t * dt),
-        rows=None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm),
     )
     return CompliantPoint(point, z, across, K, D, K_t, D_t, past[3], dt)
 

@@ -18,13 +18,15 @@ zero along the pull.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.mass_matrix import Block, assemble_blocks, mass_matrix
 from dalembert.contact.active_contacts import JointAxes, Rows, joint_axes
+from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.topology import WORLD
@@ -62,6 +64,13 @@ class Point:
     friction_stiffness: Scalar
     warm_start: Vec3
     rows: Rows | None = None
+
+    @staticmethod
+    def of(item: Candidate, axes: JointAxes, arm: Vec3, **given: Any) -> Point:
+        """Return the point of a contact candidate, with the given values of the law."""
+        rows = None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm)
+        known = {"normal": item.point.normal, "friction": item.friction, "rows": rows}
+        return Point(item.first, item.second, arm, **known, **given)
 
     def pressing(self, u: Vec3) -> Scalar:
         """Return gamma_n before it is limited to zero from below."""
@@ -165,70 +174,59 @@ class JointDrive:
         return select(absolute((self.target - u) * self.stiffness) < self.limit, self.stiffness, 0.0)
 
 
-@final
 @dataclass(frozen=True, slots=True)
-class Equality:
-    """The equality K v = target, one row of a loop or another constraint; position correction closes
-    `gap`."""
+class _Row(ABC):
+    """A term of the velocity u = K v along a row K, whose structural zeros are skipped."""
 
     row: Sequence[Scalar]
+
+    def velocity(self, v: Sequence[Scalar]) -> Scalar:
+        """Return K v."""
+        total: Scalar = 0.0
+        for k, x in zip(self.row, v, strict=True):
+            if not is_zero(k):
+                total = total + k * x
+        return total
+
+    def add(self, gamma: Scalar, total: list[Scalar]) -> None:
+        """Add K^T gamma to total, in place."""
+        for i, k in enumerate(self.row):
+            if not is_zero(k):
+                total[i] = total[i] + k * gamma
+
+    @abstractmethod
+    def impulse(self, u: Scalar) -> Scalar:
+        """Return the impulse along the row; u = K v."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Equality(_Row):
+    """The equality K v = target, a row of a loop or another constraint; position correction closes `gap`."""
+
     target: Scalar
     gap: Scalar
     stiffness: Scalar
 
-    def velocity(self, v: Sequence[Scalar]) -> Scalar:
-        """Return K v."""
-        return _along(self.row, v)
-
     def impulse(self, u: Scalar) -> Scalar:
-        """Return the impulse along the row; u = K v."""
         return (self.target - u) * self.stiffness
-
-    def add(self, gamma: Scalar, total: list[Scalar]) -> None:
-        """Add K^T gamma to total, in place."""
-        _add(self.row, gamma, total)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class RangeEnd:
+class RangeEnd(_Row):
     """The limit K v >= bound at one end of the range of a coordinate that several velocity variables move."""
 
-    row: Sequence[Scalar]
     bound: Scalar
     overlap: Scalar
     stiffness: Scalar
 
-    def velocity(self, v: Sequence[Scalar]) -> Scalar:
-        """Return K v."""
-        return _along(self.row, v)
-
     def impulse(self, u: Scalar) -> Scalar:
-        """Return the impulse along the row; u = K v."""
         return self.stiffness * maximum(self.bound - u, 0.0)
-
-    def add(self, gamma: Scalar, total: list[Scalar]) -> None:
-        """Add K^T gamma to total, in place."""
-        _add(self.row, gamma, total)
 
     def as_equality(self, reached: Scalar, target: Scalar) -> Equality:
         """Return K v = target where the end is reached, with zero stiffness elsewhere."""
         return Equality(self.row, target, -self.overlap, select(reached, self.stiffness, 0.0))
-
-
-def _along(row: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
-    """Return K v, without structural zeros."""
-    total: Scalar = 0.0
-    for k, x in zip(row, v, strict=True):
-        if not is_zero(k):
-            total = total + k * x
-    return total
-
-
-def _add(row: Sequence[Scalar], gamma: Scalar, total: list[Scalar]) -> None:
-    for i, k in enumerate(row):
-        if not is_zero(k):
-            total[i] = total[i] + k * gamma
 
 
 def dyad(a: Vec3, factor: Scalar) -> SymMat3:

@@ -14,7 +14,7 @@ bounds friction opposes slip. `position_correction` finds the displacement that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -180,15 +180,9 @@ class GaussProblem:
             add_impulse(total, rows, impulse)
         return total
 
-    def other_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """Return the impulses of limits, joint friction and equalities on the momenta `(nv,)`."""
-        return self._impulses(v, v)
-
-    def free_impulses(self, v: Sequence[Scalar]) -> list[Scalar]:
-        """Return the same impulses, with those of equalities taken at rest."""
-        return self._impulses(v, [0.0] * len(v))
-
-    def _impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
+    def other_impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
+        """Return the impulses of limits and joint friction at v on the momenta `(nv,)`, and of equalities at
+        their own velocities."""
         total: list[Scalar] = [0.0] * len(v)
         for joint in self.joints:
             total[joint.place] = total[joint.place] + joint.impulse(v[joint.place])
@@ -206,6 +200,20 @@ class GaussProblem:
             reached = logical_or(end.overlap > 0.0, reached) if correcting else reached
             ends.append(end.as_equality(reached, end.bound))
         return [*self.equalities, *ends]
+
+
+class StepSolution(NamedTuple):
+    """The velocities v after a step, and `free` without contact; the position correction of v's variables;
+    the impulses [N s] on the points' second bodies along world axes; the work [J] of contact; a function that
+    computes the memory of the points for the next step; the relative residual of the solver."""
+
+    v: list[Scalar]
+    free: list[Scalar]
+    correction: list[Scalar]
+    impulses: list[Vec3]
+    work: Scalar
+    memory: Callable[[], Sequence[Sequence[Scalar]]] = tuple
+    residual: Scalar = 0.0
 
 
 # Line search along a direction of Newton's method: to where the slope of the cost is nearly zero.
@@ -396,7 +404,7 @@ def solve(
         number: Scalar,
     ) -> Any:
         """Update the friction bounds if that is due, and return them, r and the relative residual."""
-        others = problem.other_impulses(v)
+        others = problem.other_impulses(v, v)
 
         def residual_of(bounds: Sequence[Scalar]) -> list[Scalar]:
             impulses = [point.force(x, h).impulse for point, x, h in zip(problem.points, u, bounds)]

@@ -1,13 +1,6 @@
-"""One time step with contact: velocities by Gauss's principle, then positions.
+"""Rigid contact in a step: velocities by Gauss's principle, rebound, and the correction of overlaps.
 
-The unknown is eta, the velocity after the step along the axes that bodies have before it. Where nothing
-touches, A eta = p with
-
-    A = M + h D + h^2 K,        p = M v + h (tau - b(q, u) - K x)
-
-u are the velocities, but roots turn as in the middle of the step and are seen from their centres, where axes
-that turn do not drift: `step_terms`; D and K are damping and springs, implicit. Contact points, limits,
-motors, dry friction and loops are the terms of `costs`; `newton` solves for eta, `restitution` adds rebound.
+Contact points are terms of `costs`; `newton` solves for the inelastic velocities, `rebound` adds restitution.
 Position correction removes overlaps and closes loops by a displacement beside h eta, which enters no
 velocity.
 
@@ -21,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.applied_forces import ExternalForces
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.active_contacts import JointAxes, body_signs, sum_over_bodies
@@ -34,10 +26,10 @@ from dalembert.contact.costs import (
     point_inverse_masses,
 )
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.newton import GaussProblem, GaussSolution, position_correction, solve
+from dalembert.contact.newton import GaussProblem, GaussSolution, StepSolution, position_correction, solve
 from dalembert.contact.options import Rigid
-from dalembert.contact.step_terms import Motor, advance_state, before_contact, squared_turn, within_limits
-from dalembert.model.tree import PerBody, Tree
+from dalembert.contact.step_terms import Memory, StepStart, advance_state
+from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, is_zero, logical_and, maximum, minimum, select, sqrt
 from dalembert.spatial import Motion, Transform, Vec3
 
@@ -68,13 +60,11 @@ MAX_EXCESS_RATIO = 0.1
 
 
 class Rebound(NamedTuple):
-    """Velocities after a step, and without contact, impulses of the points and their normal parts, and the
-    work of contact [J]."""
+    """Velocities after a step, and without contact, impulses of the points, and the work of contact [J]."""
 
     v: list[Scalar]
     free: list[Scalar]
     impulses: list[Vec3]
-    normal: list[Scalar]
     work: Scalar
 
 
@@ -88,10 +78,10 @@ def rebound(
 ) -> Rebound:
     """Return the end of a step, from the inelastic solution; `factors` of B; `before`: the velocities before
     the step, along the same axes."""
-    p = [a + b for a, b in zip(problem.p, problem.free_impulses(found.v), strict=True)]
+    p = [a + b for a, b in zip(problem.p, problem.other_impulses(found.v, [0.0] * len(before)), strict=True)]
     v_free = factors.solve(p)
     if not candidates:
-        return Rebound(v_free, v_free, [], [], 0.0)
+        return Rebound(v_free, v_free, [], 0.0)
     P_0 = problem.generalized_impulses(found.impulses)
     change_0 = factors.solve(P_0)
     a, b = dot(P_0, change_0), dot(P_0, v_free)
@@ -103,7 +93,7 @@ def rebound(
     normal = [x * s_0 for x in found.normal]
     more = _rebounding(problem, normal, before, v_free, v, candidates, speed)
     if all(is_zero(x) for x in more):
-        return Rebound(v, v_free, impulses, normal, work)
+        return Rebound(v, v_free, impulses, work)
     P_1 = problem.generalized_impulses(
         [point.normal * x for point, x in zip(problem.points, more, strict=True)]
     )
@@ -116,7 +106,6 @@ def rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
         v_free,
         [f + point.normal * x for f, point, x in zip(impulses, problem.points, more, strict=True)],
-        [x + y for x, y in zip(normal, more, strict=True)],
         work + s_1 * b + 0.5 * (s_1 * s_1) * a,
     )
 
@@ -162,105 +151,51 @@ WARM_START_RATIO = 0.97
 sway."""
 
 
-class ContactStep(NamedTuple):
-    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
-    `memory` for the next step, four numbers a candidate (this impulse, the previous normal impulse); the
-    relative residual of the solver, and the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the energy
-    balance eta, `free` (eta without contact), `bias` and `momenta` M v of `step_terms`, and `turn` by
-    `squared_turn`."""
+def solve_rigid_step(
+    start: StepStart, candidates: Sequence[Candidate], memory: Memory, settings: Rigid
+) -> StepSolution:
+    """Solve a step with rigid contact at the candidates.
 
-    q: list[Scalar]
-    v: list[Scalar]
-    impulses: list[Vec3]
-    memory: list[list[Scalar]]
-    residual: Scalar
-    work: Scalar
-    eta: list[Scalar]
-    free: list[Scalar]
-    bias: list[Scalar]
-    momenta: list[Scalar]
-    turn: Scalar
-
-
-def contact_step(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    dt: Scalar,
-    candidates: Sequence[Candidate],
-    *,
-    motors: Sequence[Motor] = (),
-    memory: Sequence[Sequence[Scalar]] | None = None,
-    settings: Rigid | None = None,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-) -> ContactStep:
-    """Return the state after dt [s] under joint forces tau, with contact at the candidates (found at q).
-
-    `memory`: that of the previous step.
+    `memory` of the previous step, four numbers a candidate: its impulse, and the normal impulse before that.
     """
-    settings = Rigid() if settings is None else settings
-    begun = before_contact(
-        tree,
-        q,
-        v,
-        tau,
-        dt,
-        motors,
-        limits=settings.limits,
-        correction_ratio=settings.position_correction,
-        friction_compliance=settings.friction_compliance,
-        external_forces=external_forces,
-        external_frame=external_frame,
-    )
-    axes, warm_start = begun.axes, _warm_start_impulses(candidates, memory)
+    axes, v, dt, warm_start = start.axes, start.v, start.dt, _warm_start_impulses(candidates, memory)
     velocities = axes.velocities(v)
-    inverse_tree_mass, inverse_mass = inverse_tree_masses(tree), point_inverse_masses(tree)
-    points = [
-        _point(axes, item, impulse, velocities, dt, inverse_tree_mass, inverse_mass, settings)
-        for item, impulse in zip(candidates, warm_start, strict=True)
-    ]
-    problem = begun.problem(points)
+    inverse_tree_mass, inverse_mass = inverse_tree_masses(axes.tree), point_inverse_masses(axes.tree)
+    problem = start.problem(
+        [
+            _point(axes, item, impulse, velocities, dt, inverse_tree_mass, inverse_mass, settings)
+            for item, impulse in zip(candidates, warm_start, strict=True)
+        ]
+    )
     friction_bounds = [
         item.point.normal.dot(impulse) * (1.0 / WARM_START_RATIO)
         for item, impulse in zip(candidates, warm_start, strict=True)
     ]
-    factors = factor(assemble_hessian(axes, begun.A, (), (), begun.equalities))
+    factors = factor(assemble_hessian(axes, start.A, (), (), start.equalities))
     found = solve(
         problem,
         v,
         friction_bounds,
-        acting=begun.acting,
+        acting=start.acting,
         iterations=settings.iterations,
         tolerance=settings.tolerance,
     )
     end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
-    way = [dt * x for x in end.v]
-    ahead, _ = advance_state(tree, q, end.v, way)
-    overlaps = _overlaps(problem, candidates, forward_kinematics(tree, ahead), settings.position_correction)
-    correction = position_correction(problem, found, overlaps)
-    travel = within_limits(begun.joints, [x + y for x, y in zip(way, correction, strict=True)])
-    q_next, v_next = advance_state(tree, q, end.v, travel)
-    cached = _cache_impulses(candidates, end.impulses, memory)
-    return ContactStep(
-        q_next,
-        v_next,
-        end.impulses,
-        cached,
-        found.residual,
-        end.work,
+    ahead, _ = advance_state(axes.tree, start.q, end.v, [dt * x for x in end.v])
+    poses = forward_kinematics(axes.tree, ahead)
+    overlaps = _overlaps(problem, candidates, poses, settings.position_correction)
+    return StepSolution(
         end.v,
         end.free,
-        begun.bias,
-        begun.momenta,
-        squared_turn(tree, q, begun.M, travel),
+        position_correction(problem, found, overlaps),
+        end.impulses,
+        end.work,
+        lambda: _cache_impulses(candidates, end.impulses, memory),
+        found.residual,
     )
 
 
-def _warm_start_impulses(
-    candidates: Sequence[Candidate], memory: Sequence[Sequence[Scalar]] | None
-) -> list[Vec3]:
+def _warm_start_impulses(candidates: Sequence[Candidate], memory: Memory) -> list[Vec3]:
     """Return warm-start impulses.
 
     A contact that carried load in both of the last two steps starts from its last impulse, scaled by the
@@ -278,7 +213,7 @@ def _warm_start_impulses(
 
 
 def _cache_impulses(
-    candidates: Sequence[Candidate], impulses: Sequence[Vec3], memory: Sequence[Sequence[Scalar]] | None
+    candidates: Sequence[Candidate], impulses: Sequence[Vec3], memory: Memory
 ) -> list[list[Scalar]]:
     """Return the memory of the next step: impulses, and the normal impulses of the previous step."""
     if memory is None:
@@ -311,17 +246,14 @@ def _point(
         closing = item.point.normal.dot(_relative_velocity(item, velocities, arm))
         hits = select(gap + dt * closing < 0.0, 0.0, -(ABSENT_POINT_GAP * (1.0 / dt)))
         bound = select(closing < -settings.rebound_speed, hits, bound)
-    return Point(
-        first=item.first,
-        second=item.second,
-        arm=arm,
-        normal=item.point.normal,
+    return Point.of(
+        item,
+        axes,
+        arm,
         bound=bound,
-        friction=item.friction,
         stiffness=1.0 / (settings.compliance * w),
         friction_stiffness=1.0 / (settings.friction_compliance * w_t),
         warm_start=warm_start,
-        rows=None if item.runtime_bodies is None else item.runtime_bodies.rows(axes, arm),
     )
 
 

@@ -1,14 +1,21 @@
-"""The common parts of every step with contact: free motion, the terms of joints and loops, new positions.
+"""The start of every step with contact: free motion, and the terms of joints and loops.
 
-The unknown eta and A eta = p of free motion are those of `stepping`; rigid and compliant steps differ in
-their points alone.
+The unknown is eta, the velocity after the step along the axes that bodies have before it. Where nothing
+touches, A eta = p with
+
+    A = M + h D + h^2 K,        p = M v + h (tau - b(q, u) - K x)
+
+u are the velocities, but roots turn as in the middle of the step and are seen from their centres, where axes
+that turn do not drift; D and K are damping and springs, implicit. Contact points, limits, motors, dry
+friction and loops are the terms of `costs`. Both laws of contact solve the same problem with points of their
+own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
 from dalembert.algorithms.centroidal_coordinates import (
@@ -35,6 +42,7 @@ from dalembert.contact.costs import (
     multiply,
 )
 from dalembert.contact.newton import GaussProblem
+from dalembert.contact.options import Compliant, Rigid
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
@@ -57,82 +65,65 @@ LIMIT_COMPLIANCE = 1e-2
 """The compliance of joint limits as a fraction of the inverse effective mass."""
 
 
-def limit_terms(
-    tree: Tree,
-    q: Sequence[Scalar],
-    dt: Scalar,
-    inverse_mass: Sequence[Scalar],
-    correction_ratio: float,
-) -> list[JointLimit]:
-    """Return both ends of the range of every coordinate that one velocity variable moves."""
-    found = []
-    for body in tree.bodies:
-        rates = _rates(body)
-        for sign, k, end in _ends(body):
-            rate = rates[k]
-            if rate is None:
-                continue
+class _Given(NamedTuple):
+    """The state (q, v) of a tree and the h [s] of a step, 1 / M_jj of its velocity variables, and the options
+    of joints."""
+
+    tree: Tree
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    dt: Scalar
+    inverse_mass: Sequence[Scalar]
+    options: Rigid
+
+
+def _limit_terms(given: _Given) -> Iterator[JointLimit]:
+    """Yield both ends of the range of every coordinate that one velocity variable moves."""
+    for body, sign, k, end, rate in _range_ends(given):
+        if rate is not None:
             place, ratio = rate
-            gap = (body.own_q(q)[k] - end) * (sign / abs(ratio))
-            found.append(
-                JointLimit(
-                    place,
-                    sign if ratio > 0.0 else -sign,
-                    bound=-(maximum(gap, 0.0) * (1.0 / dt)),
-                    overlap=maximum(-gap, 0.0) * correction_ratio,
-                    stiffness=1.0 / (LIMIT_COMPLIANCE * inverse_mass[place]),
-                    room=maximum(gap + LIMIT_GIVE, 0.0),
-                )
-            )
-    return found
+            gap = (body.own_q(given.q)[k] - end) * (sign / abs(ratio))
+            bound, overlap = _admissible(gap, given)
+            stiffness = 1.0 / (LIMIT_COMPLIANCE * given.inverse_mass[place])
+            room = maximum(gap + LIMIT_GIVE, 0.0)
+            yield JointLimit(place, sign if ratio > 0.0 else -sign, bound, overlap, stiffness, room)
 
 
-def range_terms(
-    tree: Tree, q: Sequence[Scalar], dt: Scalar, inverse_mass: Sequence[Scalar], correction_ratio: float
-) -> list[RangeEnd]:
-    """Return both ends of the range of every coordinate that several velocity variables move.
-
-    These are the coordinates of joints that follow several others, and of joints whose positions are along
-    other axes than their velocities.
-    """
-    found = []
-    for body in tree.bodies:
-        rates = _rates(body)
-        for sign, k, end in _ends(body):
-            if rates[k] is not None:
-                continue
-            row = [sign * x for x in _row(tree, body, q, k)]
-            places = [j for j, x in enumerate(row) if not is_zero(x)]
-            if places:
-                gap = (body.own_q(q)[k] - end) * sign
-                found.append(
-                    RangeEnd(
-                        row,
-                        bound=-(maximum(gap, 0.0) * (1.0 / dt)),
-                        overlap=maximum(-gap, 0.0) * correction_ratio,
-                        stiffness=1.0 / (LIMIT_COMPLIANCE * row_inverse_mass(row, places, inverse_mass)),
-                    )
-                )
-    return found
+def _range_terms(given: _Given) -> Iterator[RangeEnd]:
+    """Yield both ends of the range of every coordinate that several velocity variables move: of joints that
+    follow several others, and of joints whose positions are along other axes than their velocities."""
+    for body, sign, k, end, rate in _range_ends(given):
+        row = [] if rate is not None else [sign * x for x in _row(given.tree, body, given.q, k)]
+        if not all(is_zero(x) for x in row):
+            bound, overlap = _admissible((body.own_q(given.q)[k] - end) * sign, given)
+            stiffness = 1.0 / (LIMIT_COMPLIANCE * _row_inverse_mass(row, given.inverse_mass))
+            yield RangeEnd(row, bound, overlap, stiffness)
 
 
-def row_inverse_mass(row: Sequence[Scalar], places: Sequence[int], inverse_mass: Sequence[Scalar]) -> Scalar:
-    """Return K diag(w) K^T of the rate K v, whose structural non-zeros are at `places`; within bounds."""
-    first, *rest = places
+def _admissible(gap: Scalar, given: _Given) -> tuple[Scalar, Scalar]:
+    """Return the velocity that closes the remaining gap, and the part of an overlap to correct."""
+    bound = -(maximum(gap, 0.0) * (1.0 / given.dt))
+    return bound, maximum(-gap, 0.0) * given.options.position_correction
+
+
+def _row_inverse_mass(row: Sequence[Scalar], inverse_mass: Sequence[Scalar]) -> Scalar:
+    """Return K diag(w) K^T of the rate K v, without structural zeros; within bounds."""
+    first, *rest = [j for j, x in enumerate(row) if not is_zero(x)]
     w = sum((row[j] * row[j] * inverse_mass[j] for j in rest), row[first] ** 2 * inverse_mass[first])
     return minimum(maximum(w, 1e-12), 1e12)
 
 
-def _ends(body: Body) -> list[tuple[float, int, Scalar]]:
-    """Return the finite ends of the ranges of a joint: sign (1 for lower ends), coordinate index, end."""
-    found = []
-    for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
-        listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
-        for k, end in enumerate(listed):
-            value = literal(end)
-            if value is None or math.isfinite(value):
-                found.append((sign, k, end))
-    return found
+def _range_ends(given: _Given) -> Iterator[tuple[Body, float, int, Scalar, tuple[int, float] | None]]:
+    """Yield the finite ends of the ranges of all joints, if they count: body, sign (1 for lower ends),
+    coordinate, end and rate, as in `_rates`."""
+    for body in given.tree.bodies if given.options.limits else ():
+        rates = _rates(body)
+        for sign, ends in ((1.0, body.limits.lower), (-1.0, body.limits.upper)):
+            listed = [ends] * body.nq if isinstance(ends, (int, float)) else list(ends)
+            for k, end in enumerate(listed):
+                value = literal(end)
+                if value is None or math.isfinite(value):
+                    yield body, sign, k, end, rates[k]
 
 
 def _row(tree: Tree, body: Body, q: Sequence[Scalar], k: int) -> list[Scalar]:
@@ -142,8 +133,8 @@ def _row(tree: Tree, body: Body, q: Sequence[Scalar], k: int) -> list[Scalar]:
         for _, place, ratio in body.dependence.terms:
             row[place] = row[place] + ratio
         return row
-    own = [body.joint.position_rate(body.own_q(q), unit(body.nv, j))[k] for j in range(body.nv)]
-    row[body.v_slice] = own
+    rates = (body.joint.position_rate(body.own_q(q), unit(body.nv, j)) for j in range(body.nv))
+    row[body.v_slice] = [rate[k] for rate in rates]
     return row
 
 
@@ -151,7 +142,7 @@ def _rates(body: Body) -> list[tuple[int, float] | None]:
     """Return for each coordinate of a joint the velocity variable of which its rate is a constant multiple,
     or None: a planar joint's angle has such a variable, its lengths and quaternions do not."""
     if body.dependence is not None:
-        return [single_rate(body)]
+        return [_single_rate(body)]
     here, there = ([start + 0.2 * k for k in range(body.nq)] for start in (0.3, -0.7))
     columns = [
         (body.joint.position_rate(here, unit(body.nv, j)), body.joint.position_rate(there, unit(body.nv, j)))
@@ -166,7 +157,7 @@ def _rates(body: Body) -> list[tuple[int, float] | None]:
     return found
 
 
-def single_rate(body: Body) -> tuple[int, float] | None:
+def _single_rate(body: Body) -> tuple[int, float] | None:
     """Return the velocity variable that a joint follows, if there is exactly one, and the ratio."""
     terms = [] if body.dependence is None else [term for term in body.dependence.terms if term[2] != 0.0]
     return (terms[0][1], terms[0][2]) if len(terms) == 1 else None
@@ -191,10 +182,18 @@ class Motor(NamedTuple):
     effort: Scalar = math.inf
 
 
-class BeforeContact(NamedTuple):
-    """The parts of a step other than its points: joint axes, M, M v, free motion A eta = M v + acting, the
-    terms of joints and loops; `bias`: velocity-product forces and weights, minus external forces."""
+Memory: TypeAlias = Sequence[Sequence[Scalar]] | None
+"""The numbers that a contact law keeps of each candidate from one step to the next."""
 
+
+class StepStart(NamedTuple):
+    """The state where a step of dt [s] begins, and the parts of the step other than its points: joint axes,
+    M, M v, free motion A eta = M v + acting, the terms of joints and loops; `bias`: velocity-product forces
+    and weights, minus external forces."""
+
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    dt: Scalar
     axes: JointAxes
     M: Matrix
     momenta: list[Scalar]
@@ -211,47 +210,37 @@ class BeforeContact(NamedTuple):
         return GaussProblem(self.axes, self.A, p, points, self.joints, self.equalities, self.ranges)
 
 
-def before_contact(
+def start_step(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     dt: Scalar,
     motors: Sequence[Motor],
-    *,
-    limits: bool,
-    correction_ratio: float,
-    friction_compliance: float,
+    settings: Rigid | Compliant,
     external_forces: ExternalForces,
     external_frame: str,
-) -> BeforeContact:
+) -> StepStart:
     """Compute the terms of a step of dt [s] that do not depend on contact points."""
     inverse_mass, axes, M = joint_inverse_masses(tree), joint_axes(tree, q), mass_matrix(tree, q)
-    equalities = _loop_terms(tree, q, v, dt, inverse_mass, correction_ratio)
-    A, springs = _resistance(tree, q, v, dt, M)
+    # Joints and loops in steps with compliant contact are those of rigid contact by its default options.
+    options = settings if isinstance(settings, Rigid) else Rigid(limits=settings.limits)
+    given = _Given(tree, q, v, dt, inverse_mass, options)
+    equalities = _loop_terms(given)
+    A, springs = _resistance(given, M)
     momenta = multiply(M, v)
-    seen = _middle(tree, q, v, dt, M, momenta)
+    seen = _middle(given, M, momenta)
     turning = multiply(M, _drift(tree, q, seen))
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
-    joints = _joint_terms(
-        tree,
-        q,
-        dt,
-        motors,
-        inverse_mass,
-        limits=limits,
-        correction_ratio=correction_ratio,
-        friction_compliance=friction_compliance,
-    )
-    ranges = range_terms(tree, q, dt, inverse_mass, correction_ratio) if limits else []
-    return BeforeContact(axes, M, momenta, A, acting, bias, joints, equalities, ranges)
+    joints: list[JointLimit | JointDrive] = list(_limit_terms(given))
+    joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]
+    ranges = list(_range_terms(given))
+    return StepStart(q, v, dt, axes, M, momenta, A, acting, bias, joints, equalities, ranges)
 
 
-def _middle(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix, momenta: Sequence[Scalar]
-) -> list[Scalar]:
+def _middle(given: _Given, M: Matrix, momenta: Sequence[Scalar]) -> list[Scalar]:
     """Return the velocities at which gyroscopic and Coriolis forces are evaluated.
 
     At v itself a tumbling body would gain (omega h)^2 of its energy in every step. So roots turn as in the
@@ -259,17 +248,17 @@ def _middle(
     Velocities are relative to the centre of a free root: by Galilean invariance forces are the same, and
     rotating axes do not change the components of a zero velocity.
     """
-    result = list(v)
-    for body in _independent(tree):
+    result, dt = list(given.v), given.dt
+    for body in independent_bodies(given.tree):
         if body.parent != WORLD:
             continue
-        own = body.own_v(v)
+        own = body.own_v(given.v)
         if isinstance(body.joint, Free | Spherical):
             omega = Vec3(*own[:3])
             fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
             half = (0.5 * dt) / (1.0 + fourth * fourth)
             own = [*(omega + _turn(body, omega, M, momenta) * half), *own[3:]]
-        result[body.v_slice] = velocity_relative_to_center(body, body.own_q(q), own)
+        result[body.v_slice] = velocity_relative_to_center(body, body.own_q(given.q), own)
     return result
 
 
@@ -291,7 +280,7 @@ def _turn(body: Body, omega: Vec3, M: Matrix, momenta: Sequence[Scalar]) -> Vec3
 def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """Return c, the rate of the components of a free body's velocity as its axes turn."""
     result: list[Scalar] = [0.0] * tree.nv
-    for body in _independent(tree):
+    for body in independent_bodies(tree):
         if body.parent == WORLD:
             continue
         own_q, own_v, still = body.own_q(q), body.own_v(v), [0.0] * body.nv
@@ -301,44 +290,13 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
     return result
 
 
-def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Scalar]) -> list[Scalar]:
-    """Return the ways of joints in a step, shorter where they would lead beyond a limit.
-
-    Velocities of rebounds, and corrections of overlaps, do not know of limits; the velocity that leads into a
-    limit is stopped in the next step. Limits give way by `step_terms.LIMIT_GIVE` in all.
-    """
-    result = list(travel)
-    for joint in joints:
-        if isinstance(joint, JointLimit):
-            k = joint.place
-            result[k] = (
-                maximum(result[k], -joint.room) if joint.sign > 0.0 else minimum(result[k], joint.room)
-            )
-    return result
-
-
-def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Scalar]) -> Scalar:
-    """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`,
-    each with the kinetic energy that it would have alone, among those of all ways."""
-    turns: Scalar = 0.0
-    ways: Scalar = 1e-300
-    for body in _independent(tree):
-        for k, s in enumerate(body.jcalc(q, None, None).S, start=body.v_slice.start):
-            square = travel[k] * travel[k]
-            energy = M[k][k] * square
-            ways = ways + energy
-            if not all(is_zero(x) for x in s.angular):
-                turns = turns + energy * square
-    return turns / ways
-
-
 def advance_state(
     tree: Tree, q: Sequence[Scalar], eta: Sequence[Scalar], travel: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return q and v after the displacement `travel` with velocities eta, both along the axes at q."""
     q_next: list[Scalar] = [0.0] * tree.nq
     v_next: list[Scalar] = [0.0] * tree.nv
-    for body in _independent(tree):
+    for body in independent_bodies(tree):
         own = body.own_q(q)
         y, w = to_centroidal(body, own, body.own_v(eta))
         _, way = to_centroidal(body, own, body.own_v(travel))
@@ -347,13 +305,11 @@ def advance_state(
     return q_next, v_next
 
 
-def _resistance(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, M: Matrix
-) -> tuple[Matrix, list[Scalar]]:
+def _resistance(given: _Given, M: Matrix) -> tuple[Matrix, list[Scalar]]:
     """Return A, and h K x."""
-    A = [list(row) for row in M]
-    springs: list[Scalar] = [0.0] * tree.nv
-    for body in _independent(tree):
+    A, q, dt = [list(row) for row in M], given.q, given.dt
+    springs: list[Scalar] = [0.0] * given.tree.nv
+    for body in independent_bodies(given.tree):
         stretch = None
         for k in range(body.nv):
             place = body.v_slice.start + k
@@ -364,31 +320,23 @@ def _resistance(
                 stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
                 A[place][place] = A[place][place] + dt * dt * stiffness
                 springs[place] = dt * (stiffness * stretch[k])
-    for body in tree.bodies:
+    for body in given.tree.bodies:
         if body.dependence is not None:
-            _add_follower(A, springs, body, body.dependence, q, v, dt)
+            _add_follower(A, springs, body, body.dependence, given)
     return A, springs
 
 
-def _add_follower(
-    A: Matrix,
-    springs: list[Scalar],
-    body: Body,
-    follows: Dependence,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    dt: Scalar,
-) -> None:
+def _add_follower(A: Matrix, springs: list[Scalar], body: Body, follows: Dependence, given: _Given) -> None:
     """Add damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, h k x r; if it follows
     several joints, also its dry friction by the secant, as in the implicit integrator."""
-    ((d,), (k,), (f,)) = body.damping, body.stiffness, body.friction
+    ((d,), (k,), (f,)), dt = (body.damping, body.stiffness, body.friction), given.dt
     if not is_zero(f) and len(follows.terms) > 1:
-        u = follows.rate(v)
+        u = follows.rate(given.v)
         d = d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED)
     if is_zero(d) and is_zero(k):
         return
     resistance = dt * (d + dt * k)
-    (stretch,) = displacement(body, body.own_q(q))
+    (stretch,) = displacement(body, body.own_q(given.q))
     for _, i, ratio in follows.terms:
         if not is_zero(k):
             springs[i] = springs[i] + dt * (k * stretch) * ratio
@@ -396,37 +344,17 @@ def _add_follower(
             A[i][j] = A[i][j] + resistance * (ratio * other)
 
 
-def _joint_terms(
-    tree: Tree,
-    q: Sequence[Scalar],
-    dt: Scalar,
-    motors: Sequence[Motor],
-    inverse_mass: Sequence[Scalar],
-    *,
-    limits: bool,
-    correction_ratio: float,
-    friction_compliance: float,
-) -> list[JointLimit | JointDrive]:
-    """Return the terms of single velocity variables: ends of their ranges, dry friction, motors."""
-    found: list[JointLimit | JointDrive] = []
-    if limits:
-        found += limit_terms(tree, q, dt, inverse_mass, correction_ratio)
-    found += _frictions(tree, dt, inverse_mass, friction_compliance)
-    return found + [_drive(motor, dt) for motor in motors]
-
-
-def _frictions(tree: Tree, dt: Scalar, inverse_mass: Sequence[Scalar], compliance: float) -> list[JointDrive]:
-    found = []
-    for body in tree.bodies:
-        single = single_rate(body)
+def _frictions(given: _Given) -> Iterator[JointDrive]:
+    """Yield the dry friction of joints that one velocity variable moves."""
+    for body in given.tree.bodies:
+        single = _single_rate(body)
         if body.dependence is not None and single is None:
             continue
         for k, friction in enumerate(body.friction):
             if not is_zero(friction):
                 place, ratio = (body.v_slice.start + k, 1.0) if single is None else single
-                stiffness = 1.0 / (compliance * inverse_mass[place])
-                found.append(JointDrive(place, 0.0, stiffness, dt * friction * abs(ratio)))
-    return found
+                stiffness = 1.0 / (given.options.friction_compliance * given.inverse_mass[place])
+                yield JointDrive(place, 0.0, stiffness, given.dt * friction * abs(ratio))
 
 
 def _drive(motor: Motor, dt: Scalar) -> JointDrive:
@@ -436,26 +364,18 @@ def _drive(motor: Motor, dt: Scalar) -> JointDrive:
     return JointDrive(motor.place, target, dt * gain, dt * motor.effort)
 
 
-def _loop_terms(
-    tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    dt: Scalar,
-    inverse_mass: Sequence[Scalar],
-    correction_ratio: float,
-) -> list[Equality]:
+def _loop_terms(given: _Given) -> list[Equality]:
     """Return the rows of loops and of the user's constraints, without those that are zero by structure."""
-    if not is_constrained(tree):
+    if not is_constrained(given.tree):
         return []
-    equations = constraint_equations(tree, q, v)
-    prescribed = _prescribed_velocities(tree, q, len(equations.k))
-    compliance = threshold(LOOP_COMPLIANCE, maximum(dt, 1e-9))
+    equations = constraint_equations(given.tree, given.q, given.v)
+    prescribed = _prescribed_velocities(given.tree, given.q, len(equations.k))
+    compliance = threshold(LOOP_COMPLIANCE, maximum(given.dt, 1e-9))
     found = []
     for row, gap, target in zip(equations.K, equations.position_error, prescribed, strict=True):
-        places = [j for j, k in enumerate(row) if not is_zero(k)]
-        if places:
-            stiffness = 1.0 / (compliance * row_inverse_mass(row, places, inverse_mass))
-            found.append(Equality(row, target, gap * correction_ratio, stiffness))
+        if any(not is_zero(k) for k in row):
+            stiffness = 1.0 / (compliance * _row_inverse_mass(row, given.inverse_mass))
+            found.append(Equality(row, target, gap * given.options.position_correction, stiffness))
     return found
 
 
@@ -470,5 +390,5 @@ def _prescribed_velocities(tree: Tree, q: Sequence[Scalar], rows: int) -> list[S
     return [0.0] * (rows - len(own)) + own
 
 
-def _independent(tree: Tree) -> list[Body]:
+def independent_bodies(tree: Tree) -> list[Body]:
     return [body for body in tree.bodies if body.dependence is None]

@@ -24,12 +24,11 @@ from dalembert.algorithms.stepping import VELOCITY_FIRST, step
 from dalembert.call.arguments import ArrayArgument
 from dalembert.contact.active_contacts import append_ids, body_signs, match_memory
 from dalembert.contact.broad_phase import Selected, Selection, selection_of
-from dalembert.contact.compliant_step import CompliantStep, fresh_memory, step_compliant
-from dalembert.contact.kinetic_balance import StepQuantities, balance_energy, root_trees
+from dalembert.contact.compliant_step import fresh_memory
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
-from dalembert.contact.rigid_step import ContactStep, contact_step
+from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
@@ -129,23 +128,6 @@ CAUSES = (
     "between a shape and boxes of the world those of four boxes",
 )
 """The cause of failure for each number in `fault`."""
-
-
-class Outcome(NamedTuple):
-    """The state after a step, the joint forces in it and, with contact, impulses at the points and their
-    work."""
-
-    q: Sequence[Scalar]
-    v: Sequence[Scalar]
-    tau: Sequence[Scalar]
-    impulses: Sequence[Vec3] = ()
-    memory: Sequence[Sequence[Scalar]] = ()
-    work: Scalar = 0.0
-    eta: Sequence[Scalar] = ()
-    free: Sequence[Scalar] = ()
-    bias: Sequence[Scalar] = ()
-    momenta: Sequence[Scalar] = ()
-    turn: Scalar = 0.0
 
 
 @final
@@ -282,7 +264,8 @@ class StepPlan:
             given["memory"] = match_memory(
                 seen.point_ids, given["memory"], self._fresh(1)[0], self.selection.counts
             )
-        after = self._step(model, given, tau, motors, time, poses, candidates)
+        acting = self._external(model, given, poses)
+        after, applied = self._step(model, given, tau, motors, time, candidates, acting)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         pushes = [x for six in given.get("external_forces", ()) for x in six]
@@ -299,7 +282,7 @@ class StepPlan:
             "q": keep_if_good(after.q, q),
             "lasted": given["lasted"] + select(good, 1.0, 0.0),
             "fault": select(alive, fault, given["fault"]),
-            "tau": after.tau,
+            "tau": applied,
         }
         if self.pairs:
             rate = select(good, 1.0 / dt, 0.0)
@@ -314,12 +297,17 @@ class StepPlan:
             }
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
-        settled = self._balance_energy(model, given, after, self._external(model, given, poses))
+        settled = self._balance_energy(model, given, after, applied, acting)
         found |= {name: keep_if_good(new, given[name]) for name, new in settled.items()}
         return tuple(found[name] for name in self.results)
 
     def _balance_energy(
-        self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]
+        self,
+        model: Model,
+        given: dict[str, Any],
+        after: ContactStep,
+        tau: Sequence[Scalar],
+        external: dict[str, Any],
     ) -> dict[str, list[Scalar]]:
         """Return the velocities after a step, and the account of the energy.
 
@@ -338,8 +326,7 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                quantities = StepQuantities(after.eta, after.free, after.bias, after.momenta, acting)
-                balance = balance_energy(model, (q, v), quantities, (after.q, after.v), account, dt)
+                balance = balance_energy(model, (q, v), after, acting, account, dt)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
@@ -353,18 +340,25 @@ class StepPlan:
         if self.contact is not None:
             found["account"] = account
         if self.is_watched:
-            work = self._work(model, given, after, external)
+            work = self._work(model, given, after.v, tau, external)
             found["energy"] = watch._replace(work=watch.work + maximum(work, 0.0), left=watch.left - 1.0)
         return found
 
-    def _work(self, model: Model, given: dict[str, Any], after: Outcome, external: dict[str, Any]) -> Scalar:
+    def _work(
+        self,
+        model: Model,
+        given: dict[str, Any],
+        v_end: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        external: dict[str, Any],
+    ) -> Scalar:
         """Return the work of joint forces and external forces in a step [J]."""
-        forces = list(after.tau)
+        forces = list(tau)
         if external:
             q, still = given["q"], [0.0] * model.nv
             weights, held = bias_forces(model, q, still), bias_forces(model, q, still, **external)
             forces = [t + g - b for t, g, b in zip(forces, weights, held, strict=True)]
-        return 0.5 * given["dt"] * dot(forces, [a + b for a, b in zip(given["v"], after.v, strict=True)])
+        return 0.5 * given["dt"] * dot(forces, [a + b for a, b in zip(given["v"], v_end, strict=True)])
 
     def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the carried values, reset to the start where `reset` says so: state, clock, faults, memory,
@@ -408,11 +402,11 @@ class StepPlan:
         tau: Sequence[Scalar],
         motors: list[Motor],
         time: Scalar,
-        poses: PerBody[Transform] | None,
         candidates: list[Candidate],
-    ) -> Outcome:
+        external: dict[str, Any],
+    ) -> tuple[ContactStep, Sequence[Scalar]]:
+        """Return the step, and the joint forces in it."""
         q, v, dt = given["q"], given["v"], given["dt"]
-        external = self._external(model, given, poses)
         if self.contact is None:
             if self.drive is not None:
                 tau = self.drive.stable_forces(model, given, time)
@@ -429,25 +423,26 @@ class StepPlan:
                 **external,
             )
             turn = squared_turning_rate(model, q, moved.v) * (dt * dt) if self.is_watched else 0.0
-            return Outcome(moved.q, moved.v, tau, turn=turn)
-        given_to_step: dict[str, Any] = {
-            "motors": motors,
-            "memory": given["memory"] if self.pairs else None,
+            return ContactStep(moved.q, moved.v, turn=turn), tau
+        memory = given["memory"] if self.pairs else None
+        after = contact_step(
+            model,
+            q,
+            v,
+            tau,
+            dt,
+            candidates,
+            motors=motors,
+            memory=memory,
+            settings=self.contact.settings,
             **external,
-        }
-        law = self.contact
-        solved: ContactStep | CompliantStep
-        if isinstance(law, Compliant):
-            solved = step_compliant(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
-        else:
-            solved = contact_step(model, q, v, tau, dt, candidates, settings=law.settings, **given_to_step)
+        )
         if self.drive is not None:
-            tau = self.drive.forces_after(model, motors, solved.v, dt)
-        balance = solved.eta, solved.free, solved.bias, solved.momenta, solved.turn
-        return Outcome(solved.q, solved.v, tau, solved.impulses, solved.memory, solved.work, *balance)
+            tau = self.drive.forces_after(model, motors, after.v, dt)
+        return after, tau
 
 
-def _fault_of(after: Outcome) -> Scalar:
+def _fault_of(after: ContactStep) -> Scalar:
     """Return the number of a state's fault, zero for a valid state."""
     bounded = logical_and(_is_bounded(after.q, MAX_POSITION), _is_bounded(after.v, MAX_SPEED))
     finite = logical_and(_is_bounded(after.q, 1e300), _is_bounded(after.v, 1e300))

@@ -21,9 +21,10 @@ from dalembert.contact.compliant import (
     compliant_forces,
     patches_after,
 )
-from dalembert.contact.compliant_step import step_compliant
 from dalembert.contact.narrow_phase import closest_points, nearest_point
 from dalembert.contact.narrow_phase.candidates import Candidate
+from dalembert.contact.options import Compliant
+from dalembert.contact.step import contact_step
 from dalembert.model.model import Model
 from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
 from dalembert.model.tree import PerBody
@@ -101,7 +102,8 @@ def yielding(surface: Any) -> Callable[[Any, Any, Any], Any]:
 
 def compliant_step(tree: Any, q: Any, v: Any) -> Any:
     memory = [[0.001, 0.0, 0.002 * k, 0.01, 0.001] for k in range(3)]
-    return step_compliant(tree, q, v, [0.1] * tree.nv, 0.01, pressed(tree, q), memory=memory)
+    law = Compliant()
+    return contact_step(tree, q, v, [0.1] * tree.nv, 0.01, pressed(tree, q), memory=memory, settings=law)
 
 
 def _moving(name: str, function: Callable[[Any, Any, Any], Any], *models: str) -> Enrolled:

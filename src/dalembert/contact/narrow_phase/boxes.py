@@ -8,8 +8,9 @@ fraction of the depth, so that a box at rest on a face keeps its normal.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import reduce
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose
 from dalembert.contact.narrow_phase.grounds import face_arms
@@ -63,8 +64,9 @@ def face_points(
     n from a to b, in the world; the reference face is a's, or b's where `swapped`.
     """
     outward = choose(swapped, -n, n)
-    reference = _face(*_box(swapped, h_b, X_b, h_a, X_a), -outward)
-    incident = _face(*_box(swapped, h_a, X_a, h_b, X_b), outward)
+    a, b = (X_a.R, h_a, X_a.p), (X_b.R, h_b, X_b.p)
+    reference = _face(*choose(swapped, b, a), -outward)
+    incident = _face(*choose(swapped, a, b), outward)
     return [
         ContactPoint(
             reference.centre + reference.u * x + reference.v * y + outward * (0.5 * height),
@@ -75,19 +77,11 @@ def face_points(
     ]
 
 
-def _box(
-    condition: Scalar, h: Vec3, X: Transform, other_h: Vec3, other_X: Transform
-) -> tuple[Vec3, Transform]:
-    """Return the first box where the condition holds, else the other."""
-    R = Mat3(*[select(condition, x, y) for x, y in zip(X.R, other_X.R, strict=True)])
-    return choose(condition, h, other_h), Transform(R, choose(condition, X.p, other_X.p))
-
-
-def _face(h: Vec3, X: Transform, n: Vec3) -> Face:
-    """Return the face of a box whose outward normal is most opposed to n."""
-    arms = [X.R.column(i) * h[i] for i in range(3)]
-    u, v, w = face_arms(arms, X.R.transposed_times(n))
-    return Face(X.p + w, u, v)
+def _face(R: Mat3, h: Vec3, p: Vec3, n: Vec3) -> Face:
+    """Return the face of a box at R and p whose outward normal is most opposed to n."""
+    arms = [R.column(i) * h[i] for i in range(3)]
+    u, v, w = face_arms(arms, R.transposed_times(n))
+    return Face(p + w, u, v)
 
 
 def _clip_corners(
@@ -103,21 +97,32 @@ def _clip_corners(
     )
     turn = select(x.u * y.v - x.v * y.u < 0.0, -1.0, 1.0)
     x, y, height = (line._replace(v=line.v * turn) for line in (x, y, height))
-    found = []
-    for corner, side in zip(CORNERS, SIDES, strict=True):
-        start = x.at(*corner), y.at(*corner)
-        along = x.along(side), y.along(side)
-        t, exists = _beginning(start, along)
+    found: list[tuple[Scalar, Scalar, Scalar, Scalar]] = []
+    for corner, side, start, along, t, exists in _clip_sides(x, y):
         at = height.at(*corner) + height.along(side) * t
         found.append((start[0] + along[0] * t, start[1] + along[1] * t, at, exists))
-    alpha, beta = _inverse(x, y)
-    for corner, side in zip(CORNERS, SIDES, strict=True):
-        start = alpha.at(*corner), beta.at(*corner)
-        along = alpha.along(side), beta.along(side)
-        t, exists = _beginning(start, along)
+    for corner, side, start, along, t, exists in _clip_sides(*_inverse(x, y)):
         at = height.at(start[0] + along[0] * t, start[1] + along[1] * t)
         found.append((corner[0] + side[0] * t, corner[1] + side[1] * t, at, exists))
     return found
+
+
+Pair: TypeAlias = tuple[Scalar, Scalar]
+
+
+def _clip_sides(x: Affine, y: Affine) -> Iterator[tuple[Pair, Pair, Pair, Pair, Scalar, Scalar]]:
+    """Yield the sides of a face as (corner, side, start, along, t, exists): points corner + t side, which are
+    at start + t along of the square from -1 to 1, and enter it at t in [0, 2] if they do."""
+    for corner, side in zip(CORNERS, SIDES, strict=True):
+        start = x.at(*corner), y.at(*corner)
+        along = x.along(side), y.along(side)
+        low: Scalar = 0.0
+        high: Scalar = 2.0
+        for at, rate in zip(start, along, strict=True):
+            begin, end = crossing(at, rate, 1.0 + ON_FACE_TOLERANCE)
+            low, high = maximum(low, begin), minimum(high, end)
+        exists = low <= high
+        yield corner, side, start, along, select(exists, low, 0.0), exists
 
 
 def _inverse(x: Affine, y: Affine) -> tuple[Affine, Affine]:
@@ -128,17 +133,6 @@ def _inverse(x: Affine, y: Affine) -> tuple[Affine, Affine]:
         Affine(-(xx * x.origin + xy * y.origin), xx, xy),
         Affine(-(yx * x.origin + yy * y.origin), yx, yy),
     )
-
-
-def _beginning(start: tuple[Scalar, Scalar], along: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """Return t in [0, 2] at which start + t along enters the square from -1 to 1, and whether it does."""
-    low: Scalar = 0.0
-    high: Scalar = 2.0
-    for at, rate in zip(start, along, strict=True):
-        begin, end = crossing(at, rate, 1.0 + ON_FACE_TOLERANCE)
-        low, high = maximum(low, begin), minimum(high, end)
-    exists = low <= high
-    return select(exists, low, 0.0), exists
 
 
 RELATIVE_AXIS_PREFERENCE = 0.05
@@ -159,9 +153,13 @@ class Axis(NamedTuple):
 class Edges(NamedTuple):
     """An axis that is the cross product of two edges: those along unit vectors of a's and of b's own axes."""
 
-    axis: Axis
+    normal: Vec3
+    separation: Scalar
     of_a: Vec3
     of_b: Vec3
+
+
+AnyAxis = TypeVar("AnyAxis", Axis, Edges)
 
 
 def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint]:
@@ -170,17 +168,18 @@ def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint
     R: Mat3 = X_a.R.transpose() @ X_b.R
     p = X_a.inverse_transform_point(X_b.p)
     least = AXIS_PREFERENCE_PER_EDGE * reduce(minimum, (*a.size, *b.size))
-    face_a, face_b, edges = _face_of_a(p, R, h_a, h_b), _face_of_b(p, R, h_a, h_b), _edges(p, R, h_a, h_b)
+    face_a, face_b = _face_of_a(p, R, h_a, h_b), _face_of_b(p, R, h_a, h_b)
+    edges = _best(_edges(p, R, h_a, h_b))
     swapped = _is_better(face_b.separation, face_a.separation, least)
-    face = _choose_axis(swapped, face_b, face_a)
-    by_edges = _is_better(edges.axis.separation, face.separation, least)
+    face = choose(swapped, face_b, face_a)
+    by_edges = _is_better(edges.separation, face.separation, least)
 
     points = face_points(h_a, X_a, h_b, X_b, X_a.R @ face.normal, swapped)
     middle = _edge_point(edges, p, R, h_a, h_b)
     first = ContactPoint(
         choose(by_edges, X_a.transform_point(middle), points[0].position),
-        choose(by_edges, X_a.R @ edges.axis.normal, points[0].normal),
-        select(by_edges, edges.axis.separation, points[0].gap),
+        choose(by_edges, X_a.R @ edges.normal, points[0].normal),
+        select(by_edges, edges.separation, points[0].gap),
     )
     return [
         first,
@@ -191,12 +190,6 @@ def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint
 def _is_better(separation: Scalar, than: Scalar, least: Scalar) -> Scalar:
     """Return whether an axis beats a preferred one by more than the preference."""
     return separation > than + (absolute(than) * RELATIVE_AXIS_PREFERENCE + least)
-
-
-def _choose_axis(condition: Scalar, one: Axis, other: Axis) -> Axis:
-    return Axis(
-        choose(condition, one.normal, other.normal), select(condition, one.separation, other.separation)
-    )
 
 
 def _face_of_a(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Axis:
@@ -217,16 +210,13 @@ def _face_of_b(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Axis:
     return _best(axes)
 
 
-def _best(axes: list[Axis]) -> Axis:
-    best = axes[0]
-    for axis in axes[1:]:
-        best = _choose_axis(axis.separation > best.separation, axis, best)
-    return best
+def _best(axes: Iterable[AnyAxis]) -> AnyAxis:
+    """Return the axis with the greatest separation, of equals the first."""
+    return reduce(lambda best, axis: choose(axis.separation > best.separation, axis, best), axes)
 
 
-def _edges(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Edges:
-    """Return the best e_i x R e_k; parallel edges have the separation -`ABSENT_POINT_GAP`."""
-    best: Edges | None = None
+def _edges(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Iterator[Edges]:
+    """Yield all e_i x R e_k; parallel edges have the separation -`ABSENT_POINT_GAP`."""
     for k in range(3):
         column = R.column(k)
         for i in range(3):
@@ -237,18 +227,7 @@ def _edges(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Edges:
             along = cross.dot(p)
             reach = _reach(cross, h_a) + _reach(R.transposed_times(cross), h_b)
             separation = select(none, -ABSENT_POINT_GAP, (absolute(along) - reach) * scale)
-            own = Edges(Axis(_towards(cross, along) * scale, separation), Vec3.unit(i), Vec3.unit(k))
-            if best is None:
-                best = own
-                continue
-            better = separation > best.axis.separation
-            best = Edges(
-                _choose_axis(better, own.axis, best.axis),
-                choose(better, own.of_a, best.of_a),
-                choose(better, own.of_b, best.of_b),
-            )
-    assert best is not None
-    return best
+            yield Edges(_towards(cross, along) * scale, separation, Vec3.unit(i), Vec3.unit(k))
 
 
 def _towards(axis: Vec3, along: Scalar) -> Vec3:
@@ -264,7 +243,7 @@ def _reach(direction: Vec3, h: Vec3) -> Scalar:
 
 def _edge_point(edges: Edges, p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Vec3:
     """Return the point midway between the two edges that face each other, in a's coordinates."""
-    n = edges.axis.normal
+    n = edges.normal
     on_a, half_a = _outer_edge(edges.of_a, n, h_a)
     on_b, half_b = _outer_edge(edges.of_b, R.transposed_times(-n), h_b)
     start: Vec3 = p + R @ on_b

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, final
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, final
 
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
-from dalembert.spatial import Vec3
+from dalembert.spatial import Vec3, leaves, rebuild
 
 if TYPE_CHECKING:
     from dalembert.contact.active_contacts import RuntimeBodies
 
+T = TypeVar("T")
 
 ABSENT_POINT_GAP = 1e3
 """The gap [m] of a point that does not exist in a configuration: far beyond any contact."""
@@ -45,7 +46,7 @@ class Candidate:
     runtime_bodies: RuntimeBodies | None = None
 
 
-# Branch-free selection and normalisation of vectors: every result is finite for any placement.
+# Branch-free selection and normalisation: every result is finite for any placement.
 
 MIN_SQUARED_DISTANCE = 1e-24
 """The squared distance [m^2] below which two points define no direction."""
@@ -66,18 +67,9 @@ def direction(v: Vec3, otherwise: Vec3) -> Direction:
     return Direction(choose(none, otherwise, v * (1.0 / length)), select(none, 0.0, length))
 
 
-def choose(condition: Scalar, a: Vec3, b: Vec3) -> Vec3:
-    """Return a where the condition holds, else b."""
-    return Vec3(*[select(condition, x, y) for x, y in zip(a, b, strict=True)])
-
-
-def choose_point(condition: Scalar, a: ContactPoint, b: ContactPoint) -> ContactPoint:
-    """Return a where the condition holds, else b."""
-    return ContactPoint(
-        choose(condition, a.position, b.position),
-        choose(condition, a.normal, b.normal),
-        select(condition, a.gap, b.gap),
-    )
+def choose(condition: Scalar, a: T, b: T) -> T:
+    """Return a where the condition holds, else b: scalars, spatial values, or tuples of these."""
+    return rebuild(a, [select(condition, x, y) for x, y in zip(leaves(a), leaves(b), strict=True)])
 
 
 def clamp(x: Scalar, bound: Scalar) -> Scalar:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dalembert.contact.narrow_phase.boxes import box_box
-from dalembert.contact.narrow_phase.candidates import ContactPoint, choose_point, flip
+from dalembert.contact.narrow_phase.candidates import ContactPoint, choose, flip
 from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat
 from dalembert.contact.narrow_phase.grounds import GROUND_CONTACT_SHAPES, height_field_solid, plane_solid
 from dalembert.contact.narrow_phase.rounded_shapes import (
@@ -89,10 +89,10 @@ def nearest_point(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> Contact
     points = closest_points(a, X_a, b, X_b)
     best = points[0]
     for point in points[1:]:
-        best = choose_point(point.gap < best.gap, point, best)
+        best = choose(point.gap < best.gap, point, best)
     if isinstance(a, Box) and isinstance(b, Box):
         (apart,) = convex_convex(a, X_a, b, X_b)
-        best = choose_point(apart.gap > 0.0, apart, best)
+        best = choose(apart.gap > 0.0, apart, best)
     return best
 
 

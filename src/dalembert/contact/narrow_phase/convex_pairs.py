@@ -9,6 +9,8 @@ they overlap, the normals that rays to the surface of their difference find.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
 from typing import NamedTuple
 
 from dalembert.contact.narrow_phase.candidates import (
@@ -83,20 +85,7 @@ def better_of(
     new: SeparatingAxis, old: SeparatingAxis, least: float = SEPARATION_TOLERANCE
 ) -> SeparatingAxis:
     """Return the new axis if it is better by `least` or more, so that rounding decides between no equals."""
-    better = new.separation > old.separation + least
-    return SeparatingAxis(
-        choose(better, new.normal, old.normal),
-        select(better, new.separation, old.separation),
-        choose(better, new.middle, old.middle),
-    )
-
-
-def choose_triangle(condition: Scalar, triangle: Triangle, other: Triangle) -> Triangle:
-    one, two, three = (
-        Extreme(choose(condition, x.w, y.w), choose(condition, x.a, y.a))
-        for x, y in zip(triangle, other, strict=True)
-    )
-    return one, two, three
+    return choose(new.separation > old.separation + least, new, old)
 
 
 # The point of a segment, a triangle and a tetrahedron's sides that is nearest to the origin.
@@ -119,22 +108,8 @@ class Nearest(NamedTuple):
 
 def nearest_on_triangle(p: Vec3, q: Vec3, r: Vec3) -> Nearest:
     """Return the foot of the perpendicular if it is inside, else the nearest point of the three sides."""
-    sides = [_on_segment(p, q), _on_segment(q, r), _on_segment(r, p)]
-    spread = [
-        Nearest(found.point, found.square, Vec3(*weights))
-        for found, weights in zip(
-            sides,
-            (
-                (sides[0].weights.x, sides[0].weights.y, 0.0),
-                (0.0, sides[1].weights.x, sides[1].weights.y),
-                (sides[2].weights.y, 0.0, sides[2].weights.x),
-            ),
-            strict=True,
-        )
-    ]
-    best = spread[0]
-    for other in spread[1:]:
-        best = nearer(other, best)
+    corners = (p, q, r)
+    best = reduce(nearer_of, [_on_side(corners, i, (i + 1) % 3) for i in range(3)])
     n = (q - p).cross(r - p)
     square = n.dot(n)
     longest = maximum((q - p).dot(q - p), maximum((r - p).dot(r - p), (r - q).dot(r - q)))
@@ -150,13 +125,9 @@ def nearest_on_triangle(p: Vec3, q: Vec3, r: Vec3) -> Nearest:
     )
 
 
-def nearer(a: Nearest, b: Nearest) -> Nearest:
-    closer = a.square < b.square
-    return Nearest(
-        choose(closer, a.point, b.point),
-        select(closer, a.square, b.square),
-        choose(closer, a.weights, b.weights),
-    )
+def nearer_of(old: Nearest, new: Nearest) -> Nearest:
+    """Return the new point if it is nearer to the origin, else the old one."""
+    return choose(new.square < old.square, new, old)
 
 
 def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
@@ -171,11 +142,13 @@ def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
     return logical_and(least > 0.0, volume * volume > MIN_SQUARED_VOLUME * (size * size * size))
 
 
-def _on_segment(p: Vec3, q: Vec3) -> Nearest:
-    d = q - p
+def _on_side(corners: tuple[Vec3, Vec3, Vec3], i: int, j: int) -> Nearest:
+    """Return the nearest point of the side from corner i to corner j."""
+    p, d = corners[i], corners[j] - corners[i]
     t = maximum(minimum(-p.dot(d) / maximum(d.dot(d), MIN_SQUARED_LENGTH), 1.0), 0.0)
     point = p + d * t
-    return Nearest(point, point.dot(point), Vec3(1.0 - t, t, 0.0))
+    square, weights = point.dot(point), {i: 1.0 - t, j: t}
+    return Nearest(point, square, Vec3(*(weights.get(k, 0.0) for k in range(3))))
 
 
 # The nearest points of two convex solids, after Gilbert, Johnson and Keerthi 1988.
@@ -232,22 +205,13 @@ def _step(search: Search, new: Extreme) -> Search:
     closest, best = triangles[0], _nearest(triangles[0])
     for triangle in triangles[1:]:
         found = _nearest(triangle)
-        closest = choose_triangle(found.square < best.square, triangle, closest)
-        best = nearer(found, best)
+        closest, best = choose(found.square < best.square, (triangle, found), (closest, best))
     v, square = search.nearest.point, search.nearest.square
     found_it = logical_or(square - v.dot(new.w) <= GJK_TOLERANCE * square, best.square >= square)
     inside = holds_origin(one.w, two.w, three.w, new.w)
     stays = logical_or(found_it, inside)
-    return Search(
-        choose_triangle(stays, search.corners, closest),
-        Nearest(
-            choose(stays, v, best.point),
-            select(stays, square, best.square),
-            choose(stays, search.nearest.weights, best.weights),
-        ),
-        new,
-        select(inside, 2.0, select(found_it, 1.0, 0.0)),
-    )
+    corners, nearest = choose(stays, (search.corners, search.nearest), (closest, best))
+    return Search(corners, nearest, new, select(inside, 2.0, select(found_it, 1.0, 0.0)))
 
 
 def _nearest(triangle: Triangle) -> Nearest:
@@ -327,23 +291,23 @@ def _side(p: Extreme, q: Extreme, ray: Vec3) -> Scalar:
 
 def _entrance(search: Search, ray: Vec3) -> Triangle:
     """Return the face of the tetrahedron around the origin that the ray passes through, oriented along it."""
+    return reduce(lambda best, face: choose(face[1] > best[1], face, best), _faces(search, ray))[0]
+
+
+def _faces(search: Search, ray: Vec3) -> Iterator[tuple[Triangle, Scalar]]:
+    """Yield the faces of the tetrahedron, and a number that is positive where the ray passes through one."""
     one, two, three = search.corners
     apex = search.apex
-    best: Triangle | None = None
-    most: Scalar = 0.0
     for p, q, r in ((one, two, three), (one, two, apex), (two, three, apex), (three, one, apex)):
         reverse = p.w.cross(q.w).dot(r.w) < 0.0
-        face = choose_triangle(reverse, (p, r, q), (p, q, r))
-        within = minimum(
-            _side(face[0], face[1], ray), minimum(_side(face[1], face[2], ray), _side(face[2], face[0], ray))
+        face = choose(reverse, (p, r, q), (p, q, r))
+        yield (
+            face,
+            minimum(
+                _side(face[0], face[1], ray),
+                minimum(_side(face[1], face[2], ray), _side(face[2], face[0], ray)),
+            ),
         )
-        if best is None:
-            best, most = face, within
-        else:
-            better = within > most
-            best, most = choose_triangle(better, face, best), select(better, within, most)
-    assert best is not None
-    return best
 
 
 def _refine_portal(pair: SolidPair, portal: Portal, ray: Vec3) -> Portal:
@@ -355,10 +319,8 @@ def _refine_portal(pair: SolidPair, portal: Portal, ray: Vec3) -> Portal:
     sides = [_side(corner, new, ray) for corner in portal.corners]
     first = logical_and(sides[0] <= 0.0, sides[1] >= 0.0)
     second = logical_and(sides[1] <= 0.0, sides[2] >= 0.0)
-    raised = choose_triangle(
-        first, (one, two, new), choose_triangle(second, (two, three, new), (three, one, new))
-    )
-    return Portal(choose_triangle(on_surface, portal.corners, raised), select(on_surface, 1.0, 0.0))
+    raised = choose(first, (one, two, new), choose(second, (two, three, new), (three, one, new)))
+    return Portal(choose(on_surface, portal.corners, raised), select(on_surface, 1.0, 0.0))
 
 
 CORE_SCALES = (0.999, 0.9)

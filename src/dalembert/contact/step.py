@@ -1,4 +1,7 @@
-"""Keep velocity-product forces from adding energy or momentum in steps with contact.
+"""One time step with contact, under both laws, and the balance of its kinetic energy.
+
+A step solves for the velocities eta by its contact law (`rigid_step`, `compliant_step`), and then moves the
+bodies. The balance keeps velocity-product forces from adding energy or momentum, as follows.
 
 A step changes velocities at fixed positions, from v to eta, and then moves the bodies, from q to q'.
 Centrifugal, Coriolis and gyroscopic forces C do no work in total, and give no momentum: the energy that they
@@ -40,15 +43,105 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces
+from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.mass_matrix import composite_inertias
+from dalembert.contact.compliant_step import solve_compliant_step
+from dalembert.contact.costs import JointDrive, JointLimit
+from dalembert.contact.narrow_phase.candidates import Candidate
+from dalembert.contact.options import Compliant, Rigid
+from dalembert.contact.rigid_step import solve_rigid_step
+from dalembert.contact.step_terms import Memory, Motor, advance_state, independent_bodies, start_step
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
+
+
+class ContactStep(NamedTuple):
+    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
+    `memory` for the next step; the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the energy balance
+    eta, `free` (eta without contact), `bias` and `momenta` M v of `step_terms`, and `turn` by `squared_turn`;
+    the relative residual of the solver. A step without contact has only the state and `turn`."""
+
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    impulses: Sequence[Vec3] = ()
+    memory: Sequence[Sequence[Scalar]] = ()
+    work: Scalar = 0.0
+    eta: Sequence[Scalar] = ()
+    free: Sequence[Scalar] = ()
+    bias: Sequence[Scalar] = ()
+    momenta: Sequence[Scalar] = ()
+    turn: Scalar = 0.0
+    residual: Scalar = 0.0
+
+
+def contact_step(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    candidates: Sequence[Candidate],
+    *,
+    motors: Sequence[Motor] = (),
+    memory: Memory = None,
+    settings: Rigid | Compliant | None = None,
+    external_forces: ExternalForces = None,
+    external_frame: str = "body",
+) -> ContactStep:
+    """Return the state after dt [s] under joint forces tau, with contact at the candidates (found at q).
+
+    `settings`: the contact law, by default `Rigid()`; `memory`: that of the previous step.
+    """
+    law = Rigid() if settings is None else settings
+    start = start_step(tree, q, v, tau, dt, motors, law, external_forces, external_frame)
+    if isinstance(law, Compliant):
+        found = solve_compliant_step(start, candidates, memory, law)
+    else:
+        found = solve_rigid_step(start, candidates, memory, law)
+    way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
+    travel = within_limits(start.joints, way)
+    q_next, v_next = advance_state(tree, q, found.v, travel)
+    memory, turn = found.memory(), squared_turn(tree, q, start.M, travel)
+    balance = (found.v, found.free, start.bias, start.momenta, turn)
+    return ContactStep(q_next, v_next, found.impulses, memory, found.work, *balance, found.residual)
+
+
+def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Scalar]) -> list[Scalar]:
+    """Return the ways of joints in a step, shorter where they would lead beyond a limit.
+
+    Velocities of rebounds, and corrections of overlaps, do not know of limits; the velocity that leads into a
+    limit is stopped in the next step. Limits give way by `step_terms.LIMIT_GIVE` in all.
+    """
+    result = list(travel)
+    for joint in joints:
+        if isinstance(joint, JointLimit):
+            k = joint.place
+            result[k] = (
+                maximum(result[k], -joint.room) if joint.sign > 0.0 else minimum(result[k], joint.room)
+            )
+    return result
+
+
+def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Scalar]) -> Scalar:
+    """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`,
+    each with the kinetic energy that it would have alone, among those of all ways."""
+    turns: Scalar = 0.0
+    ways: Scalar = 1e-300
+    for body in independent_bodies(tree):
+        for k, s in enumerate(body.jcalc(q, None, None).S, start=body.v_slice.start):
+            square = travel[k] * travel[k]
+            energy = M[k][k] * square
+            ways = ways + energy
+            if not all(is_zero(x) for x in s.angular):
+                turns = turns + energy * square
+    return turns / ways
+
 
 TOLERATED_GAIN = 0.005
 """Errors that add less than this fraction of T in all are left alone, so that motion which is resolved well
@@ -62,36 +155,25 @@ class Balance(NamedTuple):
     account: list[Scalar]
 
 
-class StepQuantities(NamedTuple):
-    """The quantities of a step that the balance needs: eta, velocities before bodies move; `free`: the same
-    without contact; `bias`: C with weights, less external forces; `momenta`: M v; external forces and their
-    frame."""
-
-    eta: Sequence[Scalar]
-    free: Sequence[Scalar]
-    bias: Sequence[Scalar]
-    momenta: Sequence[Scalar]
-    external: tuple[ExternalForces, str]
-
-
 def balance_energy(
     tree: Tree,
     start: tuple[Sequence[Scalar], Sequence[Scalar]],
-    quantities: StepQuantities,
-    end: tuple[Sequence[Scalar], Sequence[Scalar]],
+    step: ContactStep,
+    external: tuple[ExternalForces, str],
     account: Sequence[Scalar],
     dt: Scalar,
 ) -> Balance:
     """Return the velocities that fulfil (1) and (2) where a step ends.
 
-    `start`: the state (q, v) where it begins; `end`: the state as the step found it; `account`: that of the
+    `start`: the state (q, v) where it begins; `external` forces and their frame; `account`: that of the
     previous step [J].
     """
     q, v = start
-    still, (forces, frame) = [0.0] * tree.nv, quantities.external
+    still, (forces, frame) = [0.0] * tree.nv, external
     weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
-    products = [b - g for b, g in zip(quantities.bias, weights, strict=True)]
-    return _balance_trees(tree, *end, _targets(tree, q, v, quantities, products, dt), account, dt)
+    products = [b - g for b, g in zip(step.bias, weights, strict=True)]
+    targets = _targets(tree, q, v, step, products, dt)
+    return _balance_trees(tree, step.q, step.v, targets, account, dt)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -123,20 +205,20 @@ def _targets(
     tree: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
-    quantities: StepQuantities,
+    step: ContactStep,
     products: Sequence[Scalar],
     dt: Scalar,
 ) -> list[_Target]:
     """Return the targets of all trees; `products`: C."""
-    eta, velocities = quantities.eta, body_velocities(tree, q, quantities.eta)
+    eta, velocities = step.eta, body_velocities(tree, q, step.eta)
     poses, composites, momenta = _composite_states(tree, q, velocities)
     found = []
     for bodies in root_trees(tree):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
         earlier: Scalar = 0.0
         for k in _variables(bodies):
-            earlier = earlier + 0.5 * quantities.momenta[k] * v[k]
-            energy = energy + (0.5 * dt) * products[k] * (v[k] + quantities.free[k])
+            earlier = earlier + 0.5 * step.momenta[k] * v[k]
+            energy = energy + (0.5 * dt) * products[k] * (v[k] + step.free[k])
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])
