@@ -15,7 +15,7 @@ import pytest
 import dalembert as da
 from dalembert.errors import FileError
 from dalembert.formats.mjcf import load_mjcf
-from dalembert.formats.mjcf.writer import mjcf_text
+from dalembert.formats.mjcf.mjcf_writer import mjcf_text
 from dalembert.model.shapes import Box, ConvexMesh, HeightField, Plane, Shape, Sphere
 from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia, Vec3

@@ -11,7 +11,7 @@ import pytest
 import dalembert as da
 from dalembert import algorithms
 from dalembert.formats.mjcf import load_mjcf
-from dalembert.formats.mjcf.writer import mjcf_text
+from dalembert.formats.mjcf.mjcf_writer import mjcf_text
 from dalembert.model.joints import (
     Composite,
     Cylindrical,

@@ -9,7 +9,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import FileError
-from dalembert.formats.mjcf.writer import mjcf_text
+from dalembert.formats.mjcf.mjcf_writer import mjcf_text
 from dalembert.model.joints import (
     Composite,
     Cylindrical,

@@ -15,7 +15,7 @@ from dalembert import algorithms
 from dalembert.errors import FileError
 from dalembert.formats.report import CHANGES_DYNAMICS
 from dalembert.formats.urdf import load_urdf
-from dalembert.formats.urdf.writer import rpy_of_rotation, urdf_text
+from dalembert.formats.urdf.urdf_writer import rpy_of_rotation, urdf_text
 from dalembert.model import Model
 from dalembert.model.shapes import Ellipsoid, Mesh, Sphere
 from dalembert.models.random_trees import random_placement

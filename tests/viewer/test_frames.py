@@ -11,7 +11,7 @@ from tests.viewer.motions import bouncing_ball, turning_arm
 
 import dalembert as da
 from dalembert.viewer.frames import frames_of
-from dalembert.viewer.recording import poses_of, scene_of
+from dalembert.viewer.page import poses_of, scene_of
 
 
 def numbers(text: str, kind: str) -> np.ndarray:

@@ -12,7 +12,7 @@ import dalembert as da
 from dalembert.viewer.drawing import drawing_of, unit_solid
 from dalembert.viewer.frames import frames_of, standing_configuration
 from dalembert.viewer.live import sliders_of
-from dalembert.viewer.recording import scene_of
+from dalembert.viewer.page import scene_of
 
 
 @pytest.mark.parametrize(

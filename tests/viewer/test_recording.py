@@ -13,7 +13,7 @@ from tests.viewer.motions import SPEED, turning_arm
 
 import dalembert as da
 from dalembert.viewer.frames import frames_of
-from dalembert.viewer.recording import page_of, scene_of
+from dalembert.viewer.page import page_of, scene_of
 
 GREEN_SHARE = """(p => {
   let n = 0;

@@ -8,7 +8,7 @@ from typing import Any
 
 import dalembert as da
 from dalembert import analysis, models
-from dalembert.analysis.operation_counts import COSTLY_METHODS, Counted
+from dalembert.analysis.operation_counts import COSTLY_METHODS
 from dalembert.cli.content import content, say, say_json, table, understanding
 from dalembert.errors import ArgumentError
 from dalembert.model.joints import Revolute
@@ -74,16 +74,19 @@ def _facts(name: str, model: da.Model, skip: Sequence[str]) -> dict[str, Any]:
         "bodies": len(model.bodies),
         "nv": model.nv,
         "sums": sums._asdict(),
-        "methods": [_method(found) for found in methods],
+        "methods": [
+            {
+                "function": found.function,
+                "method": found.method,
+                "count": found.count and asdict(found.count) | {"total": found.count.total},
+                "reason": found.reason,
+            }
+            for found in methods
+        ],
         "factor_and_solve": asdict(ours["F&S"]) | {"total": ours["F&S"].total},
         "table_10_1": _book(ours, model.nv) if published_costs.is_general_chain(model) else None,
         "branches": _branches(ours, sums) if revolute and not model.loops and model.nv else None,
     }
-
-
-def _method(found: Counted) -> dict[str, Any]:
-    counts = None if found.count is None else asdict(found.count) | {"total": found.count.total}
-    return {"function": found.function, "method": found.method, "count": counts, "reason": found.reason}
 
 
 def _book(ours: dict[str, OperationCount], n: int) -> list[dict[str, Any]]:

@@ -50,35 +50,21 @@ class Finding:
 
 def findings() -> list[Finding]:
     """Return every fact of the report, in the order printed."""
-    return [
-        *_versions(),
-        *_processor(),
-        _cache(),
-        Finding("GPU", ", ".join(_gpus()) or "none seen"),
-        _compiler(),
-    ]
-
-
-def _versions() -> list[Finding]:
     llvm_version = ".".join(str(part) for part in llvm.llvm_version_info)
-    return [
-        Finding("dalembert", f"{da.__version__} ({Path(da.__file__).parent})"),
-        Finding("Python", f"{platform.python_version()} ({sys.executable})"),
-        Finding("NumPy", np.__version__),
-        Finding("llvmlite", f"{llvmlite.__version__} (LLVM {llvm_version})"),
-        Finding("system", f"{platform.system()} {platform.release()} {platform.machine()}"),
-    ]
-
-
-def _processor() -> list[Finding]:
-    return [
-        Finding("CPU", f"{cpu_model()} ({llvm.get_host_cpu_name()} to LLVM)"),
-        Finding("instructions", codegen.host_level()),
-        Finding(
-            "lanes", f"{codegen.default_lanes('float64')} float64, {codegen.default_lanes('float32')} float32"
-        ),
-        Finding("threads", f"{da.get_num_threads()} of {cores()} cores"),
-    ]
+    doubles, singles = codegen.default_lanes("float64"), codegen.default_lanes("float32")
+    facts = {
+        "dalembert": f"{da.__version__} ({Path(da.__file__).parent})",
+        "Python": f"{platform.python_version()} ({sys.executable})",
+        "NumPy": np.__version__,
+        "llvmlite": f"{llvmlite.__version__} (LLVM {llvm_version})",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "CPU": f"{cpu_model()} ({llvm.get_host_cpu_name()} to LLVM)",
+        "instructions": codegen.host_level(),
+        "lanes": f"{doubles} float64, {singles} float32",
+        "threads": f"{da.get_num_threads()} of {cores()} cores",
+    }
+    found = [Finding(name, value) for name, value in facts.items()]
+    return [*found, _cache(), Finding("GPU", ", ".join(_gpus()) or "none seen"), _compiler()]
 
 
 def _cache() -> Finding:

@@ -247,7 +247,13 @@ def view(options: argparse.Namespace) -> int:
     """Show the file until Ctrl-C, or write the recording; 2 where a file cannot be read."""
     files = options.file
     if len(files) == 1 and Path(files[0]).suffix.lower() in (".html", ".htm"):
-        return _open_recording(Path(files[0]), options)
+        if not Path(files[0]).is_file():
+            complain(f"{files[0]} does not exist")
+            return 2
+        say(f"{files[0]} is a recording: any browser plays it")
+        if not options.no_open:
+            webbrowser.open(Path(files[0]).resolve().as_uri())
+        return 0
     motion = _motion(files, options)
     title = options.title or " ".join(Path(file).name for file in files)
     if options.html is not None:
@@ -311,13 +317,3 @@ def _motion(files: list[str], options: argparse.Namespace) -> Any:
             return trajectory[(options.sample,) * len(trajectory.batch)] if trajectory.batch else trajectory
     found = content(files, options)
     return found.model if found.clip is None else found.clip
-
-
-def _open_recording(path: Path, options: argparse.Namespace) -> int:
-    if not path.is_file():
-        complain(f"{path} does not exist")
-        return 2
-    say(f"{path} is a recording: any browser plays it")
-    if not options.no_open:
-        webbrowser.open(path.resolve().as_uri())
-    return 0

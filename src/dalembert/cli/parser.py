@@ -41,11 +41,6 @@ def _digits(text: str) -> int:
     return int(text) if text.isdecimal() else -1
 
 
-def _gains(text: str) -> tuple[float, float]:
-    kp, kd = (float(number) for number in text.split(","))
-    return kp, kd
-
-
 def _push(text: str) -> Push:
     """Parse body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS, in any order."""
     parts = re.split(r"(?:^|,)\s*(body|force|at|for)=", text)
@@ -56,22 +51,22 @@ def _push(text: str) -> Push:
     return Push(given["body"], (x, y, z), float(given.get("at", "0")), float(given.get("for", "0.1")))
 
 
-def _admits_push(push: Push) -> bool:
-    return all(map(math.isfinite, push.force)) and push.at >= 0.0 and 0.0 < push.lasting < math.inf
-
-
 height = _argument_type(float, math.isfinite, "a height in metres")
 positive = _argument_type(float, lambda number: 0.0 < number < math.inf, "a number above zero")
 gains = _argument_type(
-    _gains,
-    lambda pair: all(0.0 <= gain < math.inf for gain in pair),
+    lambda text: tuple(map(float, text.split(","))),
+    lambda pair: len(pair) == 2 and all(0.0 <= gain < math.inf for gain in pair),
     "two gains from 0 on, KP,KD such as 300,30",
 )
 count = _argument_type(_digits, lambda number: number >= 0, "a whole number")
 positive_count = _argument_type(_digits, lambda number: number > 0, "a whole number above zero")
 at_least_two = _argument_type(_digits, lambda number: number > 1, "a whole number, 2 or more")
 port = _argument_type(_digits, lambda number: 0 <= number < 65536, "a number from 0 to 65535")
-push = _argument_type(_push, _admits_push, "body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS")
+push = _argument_type(
+    _push,
+    lambda push: all(map(math.isfinite, push.force)) and push.at >= 0.0 and 0.0 < push.lasting < math.inf,
+    "body=NAME,force=X,Y,Z,at=SECONDS,for=SECONDS",
+)
 
 
 _FILES: Final = ".urdf, .xml (MJCF), .json, .bvh, .asf and .amc, .txt (DeepMimic)"

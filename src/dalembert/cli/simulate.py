@@ -70,7 +70,11 @@ def run(options: argparse.Namespace) -> int:
     written, failure = [], None
     for path in outputs:
         try:
-            _write(trajectory, path, title=options.file)
+            if path.suffix.lower() in (".html", ".htm"):
+                one = trajectory[(0,) * len(trajectory.batch)] if trajectory.batch else trajectory
+                da.viewer.record(one, path, title=Path(options.file).stem)
+            else:
+                trajectory.save(path)
             written.append(path)
         except DalembertError as error:
             failure = failure or error
@@ -391,14 +395,6 @@ class _Bar:
     def end(self) -> None:
         """End the line."""
         print(file=sys.stderr)
-
-
-def _write(trajectory: da.Trajectory, path: Path, *, title: str) -> None:
-    if path.suffix.lower() in (".html", ".htm"):
-        one = trajectory[(0,) * len(trajectory.batch)] if trajectory.batch else trajectory
-        da.viewer.record(one, path, title=Path(title).stem)
-    else:
-        trajectory.save(path)
 
 
 def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namespace) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -103,7 +104,7 @@ def save(model: Model, path: PathLike, *, accept_losses: bool = False) -> tuple[
     require_model(model)
     file = _path("path", path)
     require_flag("accept_losses", accept_losses)
-    text, losses = _by_ending(file, WRITERS, "save")(model, file)
+    text, losses = _by_ending(file, WRITERS, "save")(model, folder=file.parent)
     grave = [loss.removeprefix(CHANGES_DYNAMICS) for loss in losses if loss.startswith(CHANGES_DYNAMICS)]
     if grave and not accept_losses:
         raise FileError(
@@ -130,40 +131,26 @@ def _load_urdf(file: Path, **options: Any) -> Model:
     return load_urdf(_content(file), name=str(file), folder=file.parent, **options)
 
 
-def _load_mjcf(file: Path, **options: Any) -> Model:
-    from dalembert.formats.mjcf import load_mjcf
-
-    return load_mjcf(file, **options)
-
-
-def _json_text(model: Model, file: Path) -> tuple[str, list[str]]:
-    return with_relative_mesh_names(model, file.parent).to_json(), []
-
-
-def _urdf_text(model: Model, file: Path) -> tuple[str, list[str]]:
-    from dalembert.formats.urdf.writer import urdf_text
-
-    return urdf_text(model, folder=file.parent)
-
-
-def _mjcf_text(model: Model, file: Path) -> tuple[str, list[str]]:
-    from dalembert.formats.mjcf.writer import mjcf_text
-
-    return mjcf_text(model, folder=file.parent)
+def _later(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module that is imported at the first call."""
+    return lambda *args, **options: getattr(import_module(f"dalembert.formats.{module}"), name)(
+        *args, **options
+    )
 
 
 READERS: Final[dict[str, Callable[..., Model]]] = {
     ".json": _load_json,
     ".urdf": _load_urdf,
-    ".xml": _load_mjcf,
-    ".mjcf": _load_mjcf,
+    ".xml": _later("mjcf", "load_mjcf"),
+    ".mjcf": _later("mjcf", "load_mjcf"),
 }
-WRITERS: Final[dict[str, Callable[[Model, Path], tuple[str, list[str]]]]] = {
-    ".json": _json_text,
-    ".urdf": _urdf_text,
-    ".xml": _mjcf_text,
-    ".mjcf": _mjcf_text,
+WRITERS: Final[dict[str, Callable[..., tuple[str, list[str]]]]] = {
+    ".json": lambda model, folder: (with_relative_mesh_names(model, folder).to_json(), []),
+    ".urdf": _later("urdf.urdf_writer", "urdf_text"),
+    ".xml": _later("mjcf.mjcf_writer", "mjcf_text"),
+    ".mjcf": _later("mjcf.mjcf_writer", "mjcf_text"),
 }
+"""Readers of files, and writers of text for a folder with what the text does not hold."""
 
 
 def _path(what: str, value: object) -> Path:

@@ -6,9 +6,11 @@ references are rejected. Every limit is a named constant.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, final
 from xml.parsers import expat
@@ -21,9 +23,7 @@ from dalembert.formats.resources import MAX_FILE_BYTES, read_regular_file
 MAX_DEPTH: Final = 200
 """Elements inside one another; deeper files are rejected."""
 MAX_ATTRIBUTE_BYTES: Final = 2 * 1024 * 1024
-"""Length of one attribute's value, such as the heights of a field, and of the text directly inside one
-element.
-"""
+"""Length of one attribute's value, such as the heights of a field, and of the text inside one element."""
 MAX_ELEMENTS: Final = 500_000
 """Elements of one file; more are rejected, since each takes a few hundred bytes of memory."""
 MAX_TAG_BYTES: Final = 4 * 1024 * 1024
@@ -39,32 +39,21 @@ _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010f
 
 
 @final
+@dataclass(slots=True, eq=False, repr=False)
 class Element:
-    """One element: `tag`, `attributes`, `children`, the `text` directly inside, and its place in the file.
+    """One element, its place in the file, its children, and the text directly inside.
 
     `path` is the way from the root, such as `robot/joint[elbow]/limit`: names stand in brackets.
     """
 
-    __slots__ = ("attributes", "children", "column", "file", "line", "parent", "tag", "text")
-
-    def __init__(
-        self,
-        tag: str,
-        attributes: dict[str, str],
-        parent: Element | None = None,
-        *,
-        line: int = 0,
-        column: int = 0,
-        file: str = "",
-    ) -> None:
-        self.tag = tag
-        self.attributes = attributes
-        self.parent = parent
-        self.children: list[Element] = []
-        self.text = ""
-        self.line = line
-        self.column = column
-        self.file = file
+    tag: str
+    attributes: dict[str, str]
+    parent: Element | None = None
+    line: int = 0
+    column: int = 0
+    file: str = ""
+    children: list[Element] = field(default_factory=list)
+    text: str = ""
 
     @property
     def path(self) -> str:
@@ -249,7 +238,7 @@ class _Reader:
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
         parent = self.open[-1] if self.open else None
         line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
-        element = Element(tag, attributes, parent, line=line, column=column, file=self.file)
+        element = Element(tag, attributes, parent, line, column, self.file)
         self.count += 1
         if self.count > MAX_ELEMENTS:
             raise self._error(f"there are more than {MAX_ELEMENTS} elements; no model needs that")
@@ -300,9 +289,7 @@ def numbers(values: Iterable[float]) -> str:
 
 @final
 class XmlText:
-    """Elements that are written one after the other, indented by their depth, and the `losses` of doing so:
-    a line for each thing that the format has no words for.
-    """
+    """Elements in the order written, indented by depth; `losses` list what the format has no words for."""
 
     def __init__(self, *, depth: int = 0) -> None:
         self.depth = depth
@@ -322,6 +309,20 @@ class XmlText:
     def leaf(self, tag: str, /, **attributes: str) -> None:
         """Write an element without content."""
         self._add(tag, attributes, "/>")
+
+    @contextlib.contextmanager
+    def inside(self, tag: str, /, **attributes: str) -> Iterator[None]:
+        """Write an element around what is written in the block."""
+        self.open(tag, **attributes)
+        yield
+        self.close(tag)
+
+    def group(self, tag: str, elements: Collection[tuple[str, dict[str, str]]]) -> None:
+        """Write an element with others inside, if there are any."""
+        if elements:
+            with self.inside(tag):
+                for child, attributes in elements:
+                    self.leaf(child, **attributes)
 
     def lose(self, lost: object, what: str, *, grave: bool = False) -> None:
         """Note a loss where there is one; a `grave` one changes the dynamics."""

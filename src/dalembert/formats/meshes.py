@@ -84,9 +84,7 @@ class TriangleMesh:
         return abs(integrals(self.vertices, self.faces).volume)
 
     def scaled(self, scale: float | Sequence[float]) -> TriangleMesh:
-        """Return the mesh scaled by one factor, or by three along x, y, z; a mirrored mesh still faces
-        outward.
-        """
+        """Return the mesh scaled by one factor or three along x, y, z; a mirrored one still faces outward."""
         factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), (3,))
         if not np.isfinite(factors).all() or not factors.all():
             raise ArgumentError(f"mesh: scale is {scale!r}; give finite numbers, none zero")

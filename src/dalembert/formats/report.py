@@ -1,4 +1,4 @@
-"""What readers and writers say about a file: options, the report on its content, errors, and losses."""
+"""Options of readers, their reports on the content of a file, their errors, and the losses of writers."""
 
 from __future__ import annotations
 

@@ -63,6 +63,11 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
             f"from_pinocchio needs a pinocchio.Model, got {type(pin_model).__name__}; "
             "read a file with pinocchio.buildModelFromUrdf(path) first"
         )
+    if np.any(pin_model.gravity.angular):
+        raise ModelError(
+            f"Pinocchio's gravity has the angular part {pin_model.gravity.angular}; gravity is a linear "
+            "acceleration, so set model.gravity.angular to zero"
+        )
     images = [
         image_of_mimic(pin_model, index)
         if joint.shortname() == MIMIC
@@ -71,7 +76,9 @@ def from_pinocchio(pin_model: Any) -> PinocchioBridge:
         if index
     ]
     names = _body_names(pin, pin_model)
-    builder = ModelBuilder(gravity=_gravity(pin_model), name=pin_model.name or "model")
+    builder = ModelBuilder(
+        gravity=[float(x) for x in pin_model.gravity.linear], name=pin_model.name or "model"
+    )
     for index, (image, displacement) in enumerate(images, start=1):
         _add_body(builder, pin_model, index, image, displacement, names)
     _add_mimics(builder, pin_model)
@@ -174,16 +181,6 @@ def _pinocchio() -> Any:
             "(its wheel is called pin)"
         ) from cause
     return pinocchio
-
-
-def _gravity(pin_model: Any) -> tuple[float, float, float]:
-    if np.any(pin_model.gravity.angular):
-        raise ModelError(
-            f"Pinocchio's gravity has the angular part {pin_model.gravity.angular}; gravity is a linear "
-            "acceleration, so set model.gravity.angular to zero"
-        )
-    x, y, z = map(float, pin_model.gravity.linear)
-    return x, y, z
 
 
 def _body_names(pin: Any, pin_model: Any) -> list[str]:

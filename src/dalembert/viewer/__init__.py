@@ -4,6 +4,6 @@ of pictures.
 
 from dalembert.viewer.contact_sheet import contact_sheet
 from dalembert.viewer.live import Viewer, view
-from dalembert.viewer.recording import record
+from dalembert.viewer.page import record
 
 __all__ = ["Viewer", "contact_sheet", "record", "view"]

@@ -19,7 +19,6 @@ import numpy.typing as npt
 from dalembert.api import forward_kinematics
 from dalembert.errors import ArgumentError, own_errors
 from dalembert.host.atomic_files import write_file
-from dalembert.model.model import Model
 from dalembert.motion.clip import Frames, nearest_frames
 from dalembert.viewer.drawing import Drawing, drawing_of, rotation_of, surfaces, upward
 from dalembert.viewer.frames import frames_of
@@ -123,7 +122,9 @@ def _sheet(moments: Frames, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
     times = moments.time if model.time_dependent else None
     poses = forward_kinematics(model, moments.q, time=times)
     figures = [_triangles(drawing, poses.rotation[k], poses.translation[k]) for k in range(len(moments))]
-    up, x, y = _basis(model)
+    up = upward(model)
+    x = _across(up)
+    y = np.cross(up, x)
     boxes = [_bounds(figure, np.stack([x, y, up])) for figure in figures]
     bottom = min(low[2] for low, _ in boxes)
     floor = _floor(drawing, up, bottom)
@@ -204,17 +205,8 @@ def _triangles(drawing: Drawing, rotation: Array, translation: Array) -> Triangl
     return Triangles(*(np.concatenate(column) for column in zip(*parts)))
 
 
-def _basis(model: Model) -> tuple[Array, Array, Array]:
-    """Return the upward direction, against gravity, and two directions across."""
-    up = upward(model)
-    x = _across(up)
-    return up, x, np.cross(up, x)
-
-
 def _bounds(figure: Triangles, axes: Array) -> tuple[Array, Array]:
-    """Return the least and greatest coordinates (3,) along the axes of what moves; of the world if nothing
-    does.
-    """
+    """Return the bounds (3,), (3,) along the axes of what moves; of the world if nothing does."""
     moving = figure.moving if figure.moving.any() else ~figure.moving
     seen = figure.corners[moving].reshape(-1, 3) @ axes.T
     return seen.min(axis=0), seen.max(axis=0)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import product
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -104,14 +105,19 @@ def drawing_of(model: Model) -> Drawing:
     for shape in model.world_shapes:
         _add(drawing, -1, shape, _numbers(WORLD), collision=shape.visual is False)
     colours = _limb_colours(model)
-    size = _size(model)
+    # Sticks are as thick as 0.04 of the median distance from joint to joint.
+    steps = [vector(b.placement.as_transform().p) for b in model.bodies]
+    steps += [2.0 * vector(b.inertia.com) for b in model.bodies]
+    lengths = np.linalg.norm(steps, axis=1)
+    long = lengths[lengths > 1e-6]
+    radius = 0.04 * float(np.median(long)) if len(long) else 0.02
     for body in model.bodies:
         before = len(drawing.shapes)
         for shape in body.shapes:
             _add(drawing, body.index, shape, colours[body.index], collision=not shape.visual)
         added = drawing.shapes[before:]
         if not added:
-            _add_sticks(drawing, model, body, colours[body.index], 0.02 * size)
+            _add_sticks(drawing, model, body, colours[body.index], radius)
         elif all(entry["collision"] for entry in added):
             for entry in added:
                 entry["collision"] = False  # better than nothing
@@ -161,8 +167,7 @@ def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, coll
 def _triangles(drawing: Drawing, shape: Shape) -> int:
     match shape:
         case ConvexMesh():
-            found = TriangleMesh(np.array(shape.vertices), np.array(shape.faces))
-            return drawing.mesh((id(shape),), found)
+            return drawing.mesh((id(shape),), _hull_mesh(shape))
         case HeightField():
             return drawing.mesh((id(shape),), height_field_mesh(shape))
         case Mesh():
@@ -171,11 +176,14 @@ def _triangles(drawing: Drawing, shape: Shape) -> int:
                 return drawing.read[key]
             mesh = mesh_of(shape)
             if len(mesh.faces) > MAX_DRAWN_FACES:
-                hull = mesh.hull()
                 drawing.notes.append(f"{shape.path} has {len(mesh.faces)} triangles: its hull is drawn")
-                mesh = TriangleMesh(np.array(hull.vertices), np.array(hull.faces))
+                mesh = _hull_mesh(mesh.hull())
             return drawing.mesh(key, mesh)
     raise DalembertError(f"shapes of the kind {shape.kind} have no picture")
+
+
+def _hull_mesh(hull: ConvexMesh) -> TriangleMesh:
+    return TriangleMesh(np.array(hull.vertices), np.array(hull.faces))
 
 
 def height_field_mesh(shape: HeightField) -> TriangleMesh:
@@ -205,16 +213,6 @@ def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: list[float],
         if np.linalg.norm(end) > 1e-3 * radius:
             stick = Capsule.between((0, 0, 0), end.tolist(), radius)
             _add(drawing, body.index, stick, colour, collision=False)
-
-
-def _size(model: Model) -> float:
-    """Return the median distance from joint to joint [m], scaled so that a figure's height is about its
-    value.
-    """
-    steps = [float(np.linalg.norm(vector(b.placement.as_transform().p))) for b in model.bodies]
-    steps += [2.0 * float(np.linalg.norm(vector(b.inertia.com))) for b in model.bodies]
-    long = [step for step in steps if step > 1e-6]
-    return 2.0 * float(np.median(long)) if long else 1.0
 
 
 def _limb_colours(model: Model) -> list[list[float]]:
@@ -249,9 +247,7 @@ class Surface(NamedTuple):
 
 
 def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[Surface]:
-    """Yield every visible shape in the world, with the bodies at rotations (bodies, 3, 3) and translations
-    (bodies, 3).
-    """
+    """Yield every visible shape in the world; rotations (bodies, 3, 3) and translations (bodies, 3) given."""
     for shape in drawing.shapes:
         if shape["collision"] or shape["kind"] == "plane" or shape["colour"][3] < 0.05:
             continue
@@ -300,7 +296,7 @@ def unit_solid(kind: str) -> Solid:
     if kind == "cylinder":
         bottom = [(0, -1, 0, -1, 0), (1, -1, 0, -1, 0)]
         return _lathe([*bottom, (1, -1, 1, 0, 0), (1, 1, 1, 0, 0), (1, 1, 0, 1, 0), (0, 1, 0, 1, 0)])
-    return _box()
+    return _flat_shaded(_hull_mesh(ConvexMesh(list(product((-1.0, 1.0), repeat=3)))))
 
 
 def _lathe(profile: Sequence[tuple[float, ...]], around: int = 24) -> Solid:
@@ -313,16 +309,3 @@ def _lathe(profile: Sequence[tuple[float, ...]], around: int = 24) -> Solid:
     faces = _grid_faces(len(r), around + 1)
     sides = np.outer(side, ones).reshape(-1)
     return Solid(points.reshape(-1, 3)[faces], normals.reshape(-1, 3)[faces], sides[faces])
-
-
-def _box() -> Solid:
-    corners, normals = [], []
-    for axis in range(3):
-        for sign in (-1.0, 1.0):
-            square = np.empty((4, 3))
-            square[:, axis] = sign
-            square[:, (axis + 1) % 3] = [-1, 1, 1, -1]
-            square[:, (axis + 2) % 3] = np.array([-1, -1, 1, 1]) * sign
-            corners += [square[[0, 1, 2]], square[[0, 2, 3]]]
-            normals += [np.tile(sign * np.eye(3)[axis], (3, 1))] * 2
-    return Solid(np.array(corners), np.array(normals), np.zeros((12, 3)))

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from dalembert.api import close_loops
 from dalembert.errors import ArgumentError, DalembertError, FileError, own_errors, require_flag
-from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.spatial.rotations import (
     euler_angles_of_rotation,
@@ -28,14 +27,13 @@ from dalembert.spatial.rotations import (
 )
 from dalembert.viewer.drawing import to_base64
 from dalembert.viewer.frames import frames_of
-from dalembert.viewer.recording import page_of, poses_of, scene_of
+from dalembert.viewer.page import page_of, poses_of, scene_of
 from dalembert.viewer.server import PageServer
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 WAIT_SECONDS: Final = 0.5
-"""Interval [s] at which a waiting viewer looks for Ctrl-C: a join without a time-out is not interrupted on
-Windows."""
+"""Interval [s] of looking for Ctrl-C: on Windows a join without a time-out is not interrupted."""
 UNLIMITED: Final = {"angle": (-math.pi, math.pi), "length": (-2.0, 2.0)}
 """Ranges of coordinates without limits, by what they measure [rad, m]."""
 TURNS: Final = {"yaw": math.pi, "pitch": math.pi / 2.0, "roll": math.pi}
@@ -169,24 +167,29 @@ class Slider:
 
 def sliders_of(model: Model) -> list[Slider]:
     """Return the sliders of a model, in the order of its joints; joints that a coupling moves have none."""
-    return [slider for body in model.bodies if body.dependence is None for slider in _sliders_of_joint(body)]
-
-
-def _sliders_of_joint(body: Body) -> list[Slider]:
     found = []
-    start, coordinates = body.q_slice.start, body.joint.coordinates
-    quaternions = {part.start for part in body.joint.unit_quaternions}
-    inside = {k for part in body.joint.unit_quaternions for k in range(part.start, part.stop)}
-    for k, what in enumerate(coordinates):
-        if k in quaternions:
-            found += [
-                Slider(body.joint_name, name, "rad", -bound, bound, start + k, turn)
-                for turn, (name, bound) in enumerate(TURNS.items())
-            ]
-        elif k not in inside:
-            low, high = _range(body, k, what)
-            unit = "m" if what == "length" else "rad"
-            found.append(Slider(body.joint_name, _name(coordinates, k), unit, low, high, start + k))
+    for body in model.bodies:
+        if body.dependence is not None:
+            continue
+        joint, limits, start = body.joint_name, body.limits, body.q_slice.start
+        coordinates = body.joint.coordinates
+        quaternions = {part.start: part for part in body.joint.unit_quaternions}
+        inside = {k for part in quaternions.values() for k in range(part.start, part.stop)}
+        for k, what in enumerate(coordinates):
+            if k in quaternions:
+                found += [
+                    Slider(joint, name, "rad", -bound, bound, start + k, turn)
+                    for turn, (name, bound) in enumerate(TURNS.items())
+                ]
+            elif k not in inside:
+                bounds = [x if isinstance(x, (int, float)) else x[k] for x in (limits.lower, limits.upper)]
+                low, high = (
+                    float(bound) if math.isfinite(bound) else other
+                    for bound, other in zip(bounds, UNLIMITED.get(what, (-1.0, 1.0)))
+                )
+                high = high if low < high else low + 1e-6
+                unit = "m" if what == "length" else "rad"
+                found.append(Slider(joint, _name(coordinates, k), unit, low, high, start + k))
     return found
 
 
@@ -197,16 +200,6 @@ def _name(coordinates: tuple[str, ...], k: int) -> str:
     if what == "length" and len(alike) == 3:
         return "xyz"[alike.index(k)]
     return what if len(alike) == 1 else f"{what} {alike.index(k) + 1}"
-
-
-def _range(body: Body, k: int, what: str) -> tuple[float, float]:
-    limits = body.limits
-    bounds = [x if isinstance(x, (int, float)) else x[k] for x in (limits.lower, limits.upper)]
-    low, high = (
-        float(bound) if math.isfinite(bound) else other
-        for bound, other in zip(bounds, UNLIMITED.get(what, (-1.0, 1.0)))
-    )
-    return (low, high) if low < high else (low, low + 1e-6)
 
 
 def values_of(sliders: list[Slider], q: Array) -> list[float]:

@@ -191,7 +191,13 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     builder = ModelBuilder(gravity=_gravity(compiled), name=name or "model")
     add_bodies(builder, compiled, plan)
     add_contact(builder, compiled, plan)
-    _add_sites(builder, compiled, {*compiled.bodies, *(name for name, _ in plan.frames)})
+    taken = {*compiled.bodies, *(name for name, _ in plan.frames)}
+    for s in range(m.nsite):
+        site = compiled.name("SITE", s)
+        own = unique_name(site, taken)
+        if own != site:
+            report.note(f'site "{site}" is called "{own}": the name is taken')
+        builder.add_frame(own, *compiled.placement("site", s))
     _check_tendons(compiled)
     held = _add_equalities(builder, compiled)
     actuators = tuple(_actuator(compiled, i) for i in range(m.nactuator))
@@ -259,16 +265,6 @@ def _gravity(compiled: Compiled) -> tuple[float, ...]:
     if lift:
         compiled.report.note(f"gravity is reduced by {lift:g} of itself, the gravcomp of every moving body")
     return tuple(x * (1.0 - lift) for x in floats(m.opt.gravity))
-
-
-def _add_sites(builder: ModelBuilder, compiled: Compiled, taken: set[str]) -> None:
-    """Add every site as a frame."""
-    for s in range(compiled.m.nsite):
-        name = compiled.name("SITE", s)
-        own = unique_name(name, taken)
-        if own != name:
-            compiled.report.note(f'site "{name}" is called "{own}": the name is taken')
-        builder.add_frame(own, *compiled.placement("site", s))
 
 
 # Equality constraints and tendons

@@ -393,13 +393,18 @@ def read_shapes(compiled: Compiled) -> None:
 def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) -> shapes.Shape | None:
     m, kind, name = compiled.m, int(compiled.m.geom_type[g]), compiled.given_name("GEOM", g)
     collides = paired or bool(m.geom_contype[g] or m.geom_conaffinity[g])
+    rgba, material = floats(m.geom_rgba[g]), int(m.geom_matid[g])
+    if rgba == DEFAULT_RGBA and material >= 0:
+        rgba = floats(m.mat_rgba[material])
+    # With condim 1 a geom has no friction, so that the other geom decides.
+    friction = [max(0.0, x) if m.geom_condim[g] > 1 else 0.0 for x in floats(m.geom_friction[g])]
     options: dict[str, Any] = {
         "name": name,
         "placement": placement,
-        "rgba": _rgba(m, g),
+        "rgba": tuple(min(1.0, max(0.0, x)) for x in rgba),
         "visual": int(m.geom_group[g]) < FIRST_HIDDEN_GROUP,
         "collision": collides and not compiled.contact_is_off,
-        "friction": _friction(m, g),
+        "friction": None if _has_default_friction(m, g) else tuple(friction),
         "group": int(m.geom_contype[g]) & ALL_GROUPS,
         "collides_with": int(m.geom_conaffinity[g]) & ALL_GROUPS,
     }
@@ -408,7 +413,12 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
     if kind == MESH:
         return _mesh(compiled, g, options)
     if kind == HFIELD:
-        return _height_field(m, int(m.geom_dataid[g]), options)
+        # Rows along y, columns along x; MuJoCo's data are fractions of the greatest height.
+        field = int(m.geom_dataid[g])
+        x, y, top, _ = floats(m.hfield_size[field])
+        rows, columns, first = (int(a[field]) for a in (m.hfield_nrow, m.hfield_ncol, m.hfield_adr))
+        heights = top * m.hfield_data[first : first + rows * columns].astype(float)
+        return shapes.HeightField(heights.reshape(rows, columns).tolist(), (2.0 * x, 2.0 * y), **options)
     compiled.report.note(f'ignored: geom "{name or g}" is a signed distance field, which is not supported')
     return None
 
@@ -417,26 +427,6 @@ def _has_default_friction(m: Any, g: int) -> bool:
     """Return whether a geom has the default friction, which that of any other geom overrides."""
     usual = floats(m.geom_friction[g]) == list(USUAL_FRICTION)
     return usual and int(m.geom_priority[g]) == DEFAULT_FRICTION_PRIORITY
-
-
-def _friction(m: Any, g: int) -> tuple[float, ...] | None:
-    """Return the friction of a geom: None for the default; zero with condim 1, so that the other geom
-    decides.
-    """
-    if _has_default_friction(m, g):
-        return None
-    return tuple(max(0.0, x) if m.geom_condim[g] > 1 else 0.0 for x in floats(m.geom_friction[g]))
-
-
-def _height_field(m: Any, field: int, options: dict[str, Any]) -> shapes.Shape:
-    """Return a height field, rows along y, columns along x; MuJoCo's data are fractions of the greatest
-    height.
-    """
-    x, y, top, _ = floats(m.hfield_size[field])
-    rows, columns = int(m.hfield_nrow[field]), int(m.hfield_ncol[field])
-    first = int(m.hfield_adr[field])
-    fractions = m.hfield_data[first : first + rows * columns].reshape(rows, columns)
-    return shapes.HeightField((top * fractions.astype(float)).tolist(), (2.0 * x, 2.0 * y), **options)
 
 
 def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> shapes.Shape | None:
@@ -460,12 +450,6 @@ def _mesh(compiled: Compiled, g: int, options: dict[str, Any]) -> shapes.Shape |
     except ModelError as error:
         compiled.report.note(f'ignored: geom "{options["name"] or g}": {error}')
         return None
-
-
-def _rgba(m: Any, g: int) -> tuple[float, ...]:
-    own, material = floats(m.geom_rgba[g]), int(m.geom_matid[g])
-    chosen = floats(m.mat_rgba[material]) if own == DEFAULT_RGBA and material >= 0 else own
-    return tuple(min(1.0, max(0.0, x)) for x in chosen)
 
 
 # Contact filters beside the masks of geoms: exclusions and explicit pairs

@@ -92,9 +92,7 @@ class Source:
         self._asset_bytes = 0
 
     def error(self, tags: str | Sequence[str], name: str, message: str) -> FileError:
-        """Return an error about the element of one of these tags with that name, with its line where it is
-        known.
-        """
+        """Return an error about the element of one of these tags with that name, and its line if known."""
         for tag in [tags] if isinstance(tags, str) else tags:
             if (tag, name) in self.elements:
                 return self.elements[tag, name].error(message)
@@ -176,9 +174,7 @@ class Source:
             waiting += children
 
     def _resolve_include(self, element: Element, path: Path, resources: Resources) -> Path:
-        """Return the file of an `<include>`, whose name starts at the main file's folder or the includer's
-        own.
-        """
+        """Return the file of an `<include>`, named from the main file's folder or the includer's own."""
         name = _posix_name(element.attributes.get("file", ""))
         near = Resources(Path(element.file).parent, (path.parent, *self._roots), trusted=self._trusted)
         try:
@@ -343,6 +339,10 @@ class MjcfText:
 
 def mjcf_text_of(root: Element) -> MjcfText:
     """Write a tree; text, comments and processing instructions, which mean nothing in MJCF, are left out."""
+
+    def escape(match: re.Match[str]) -> str:
+        return _ESCAPES.get(match[0], f"&#{ord(match[0])};")
+
     lines: list[str] = []
     elements: list[Element] = []
     waiting: list[tuple[Element, bool]] = [(root, False)]
@@ -352,16 +352,13 @@ def mjcf_text_of(root: Element) -> MjcfText:
         if written:
             lines.append(f"</{element.tag}>")
             continue
-        attributes = "".join(f' {name}="{_escape(value)}"' for name, value in element.attributes.items())
+        given = element.attributes.items()
+        attributes = "".join(f' {name}="{_ESCAPED.sub(escape, value)}"' for name, value in given)
         lines.append(f"<{element.tag}{attributes}{'>' if element.children else '/>'}")
         if element.children:
             waiting.append((element, True))
             waiting += [(child, False) for child in reversed(element.children)]
     return MjcfText("\n".join(lines), elements)
-
-
-def _escape(value: str) -> str:
-    return _ESCAPED.sub(lambda match: _ESCAPES.get(match[0], f"&#{ord(match[0])};"), value)
 
 
 # Numbers that would make MuJoCo's compiler allocate without bound
@@ -371,8 +368,7 @@ MAX_REPLICAS: Final = 10_000
 MAX_COPIED_ELEMENTS: Final = 500_000
 """Elements of a model after all copies are made, as many as one file may have."""
 MAX_SAMPLES: Final = 16 * 1024 * 1024
-"""Samples of the height fields and custom numbers of a model together; a field of 4096 x 4096 is one of
-these."""
+"""Samples of the height fields and custom numbers of a model together: one field of 4096 x 4096."""
 MAX_TEXELS: Final = 64 * 1024 * 1024
 """Samples of one generated texture."""
 MAX_SIZE: Final = 100_000
@@ -425,9 +421,7 @@ def _check_sizes(element: Element) -> None:
 
 
 def check_height_field(element: Element, content: bytes) -> None:
-    """Reject a picture of heights that promises more samples than are read: a few bytes of PNG can hold
-    thousands of megabytes.
-    """
+    """Reject a picture with more samples than are read: few bytes of PNG can hold thousands of megabytes."""
     if content.startswith(b"\x89PNG\r\n\x1a\n"):
         width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
         what = f"the picture has {width} x {height} samples; up to {MAX_SAMPLES} are read"

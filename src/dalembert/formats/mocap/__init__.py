@@ -24,21 +24,6 @@ from dalembert.errors import FileError, UnknownNameError
 from dalembert.formats.report import Report
 from dalembert.formats.resources import MAX_FILE_BYTES, read_regular_file
 
-__all__ = [
-    "CHANNELS",
-    "MAX_BONES",
-    "Array",
-    "Bone",
-    "PlainText",
-    "Recording",
-    "Tip",
-    "excerpt",
-    "free_name",
-    "read_plain_text",
-    "recording_of",
-    "with_z_up",
-]
-
 Array = npt.NDArray[np.float64]
 
 MAX_BONES: Final = 10_000
@@ -129,17 +114,18 @@ def with_z_up(recording: Recording, up: Literal["y", "z"]) -> Recording:
         raise UnknownNameError.of("up axis", up, ("y", "z"))
     if up == "z":
         return recording
-    return replace(recording, bones=tuple(_cycle_axes(bone) for bone in recording.bones))
-
-
-def _cycle_axes(bone: Bone) -> Bone:
-    return replace(
-        bone,
-        offset=np.roll(bone.offset, 1),
-        axes=np.roll(bone.axes, (1, 1), (0, 1)),
-        channels=tuple(channel[0] + _NEXT[channel[1]] for channel in bone.channels),
-        tips=tuple(Tip(tip.name, np.roll(tip.offset, 1)) for tip in bone.tips),
-    )
+    bones = [
+        Bone(
+            bone.name,
+            bone.parent,
+            np.roll(bone.offset, 1),
+            tuple(channel[0] + _NEXT[channel[1]] for channel in bone.channels),
+            np.roll(bone.axes, (1, 1), (0, 1)),
+            tuple(Tip(tip.name, np.roll(tip.offset, 1)) for tip in bone.tips),
+        )
+        for bone in recording.bones
+    ]
+    return replace(recording, bones=tuple(bones))
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
@@ -189,17 +175,15 @@ class PlainText:
         # one of them is. "1_0" is a number to Python alone.
         if len(values) != len(words) or not math.isfinite(sum(values)) or any("_" in word for word in words):
             for word in words:
-                self._check_number(word, line, what)
+                try:
+                    if "_" not in word and math.isfinite(float(word)):
+                        continue
+                except ValueError:
+                    hint = "; write decimals with a point, as in 1.5" if "," in word else ""
+                    what = f"{what} holds {excerpt(word)}, which is not a number{hint}"
+                    raise self.error(line, what) from None
+                raise self.error(line, f"{what} holds {excerpt(word)}; give finite numbers")
         return values
-
-    def _check_number(self, word: str, line: int, what: str) -> None:
-        try:
-            if "_" not in word and math.isfinite(float(word)):
-                return
-        except ValueError:
-            hint = "; write decimals with a point, as in 1.5" if "," in word else ""
-            raise self.error(line, f"{what} holds {excerpt(word)}, which is not a number{hint}") from None
-        raise self.error(line, f"{what} holds {excerpt(word)}; give finite numbers")
 
     def check_name(self, line: int, kind: str, name: str, valid: Iterable[str], hint: str = "") -> None:
         """Raise an error that names the nearest valid names, unless the name is one of them."""

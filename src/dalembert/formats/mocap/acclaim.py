@@ -366,7 +366,11 @@ def _frames(text: PlainText, statements: Iterator[Statement], skeleton: AsfSkele
         if not words:
             if opened:
                 close_frame(opened)
-            number, opened, frame = _frame_number(text, line, name, number if opened else None), line, {}
+            what = f"a frame number, or a bone with its values, is expected, not {excerpt(name)}"
+            text.require(name.isdecimal() and len(name) <= 9, line, what)
+            what = f"frame {int(name)} follows frame {number}; frames must be numbered in order"
+            text.require(not opened or int(name) == number + 1, line, what)
+            number, opened, frame = int(name), line, {}
             continue
         text.require(opened, line, f"a frame number is expected before the values of {excerpt(name)}")
         text.check_name(line, "bone with degrees of freedom", name, orders)
@@ -377,11 +381,3 @@ def _frames(text: PlainText, statements: Iterator[Statement], skeleton: AsfSkele
     return np.array(rows, float)[
         :, [columns[bone.name, channel] for bone in skeleton.bones for channel in bone.channels]
     ]
-
-
-def _frame_number(text: PlainText, line: int, word: str, previous: int | None) -> int:
-    what = f"a frame number, or a bone with its values, is expected, not {excerpt(word)}"
-    text.require(word.isdecimal() and len(word) <= 9, line, what)
-    what = f"frame {int(word)} follows frame {previous}; frames must be numbered in order"
-    text.require(previous in (None, int(word) - 1), line, what)
-    return int(word)

@@ -32,9 +32,7 @@ FRAME_WIDTH: Final = 1 + sum(JOINTS.values())
 MAX_UNREPORTED_DEVIATION: Final = 1e-3
 """Deviation from unit length that the rounding of the files explains."""
 MAX_DEVIATION: Final = 0.5
-"""Quaternions farther from unit length are rejected; the others are normalised. Published clips are up to 0.4
-off.
-"""
+"""Quaternions farther from unit length are rejected, others normalised. Published clips are up to 0.4 off."""
 
 
 @final

@@ -11,7 +11,8 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -159,39 +160,33 @@ def _tree_order(
             )
         above[joint.child] = joint
         below[joint.parent].append(joint)
-    _reject_cycles(links, above)
     roots = [name for name in links if name not in above]
+    order: list[UrdfJoint] = []
+    waiting = [joint for root in reversed(roots) for joint in reversed(below[root])]
+    while waiting:
+        joint = waiting.pop()
+        order.append(joint)
+        waiting.extend(reversed(below[joint.child]))
+    if len(order) < len(joints):  # a link that hangs on no root stands below a cycle, or in it
+        reached = {joint.child for joint in order}
+        name = next(name for name in above if name not in reached)
+        seen: dict[str, None] = {}
+        while name not in seen:
+            seen[name] = None
+            name = above[name].parent
+        loop = [*seen][[*seen].index(name) :]
+        shown = " -> ".join(f'"{item}"' for item in [*reversed(loop[:MAX_LISTED_NAMES]), loop[-1]])
+        raise links[name].element.error(
+            f"the links {shown} form a cycle; URDF holds trees only: leave one joint out and close the loop "
+            "with ModelBuilder.add_loop"
+        )
     if len(roots) > 1:
         listed = ", ".join(f'"{name}" (line {links[name].element.line})' for name in roots[:MAX_LISTED_NAMES])
         more = f", … ({len(roots)} in all)" if len(roots) > MAX_LISTED_NAMES else ""
         raise links[roots[1]].element.error(
             f"the links {listed}{more} are the child of no joint; a model has one root: join the others to it"
         )
-    order: list[UrdfJoint] = []
-    waiting = below[roots[0]][::-1]
-    while waiting:
-        joint = waiting.pop()
-        order.append(joint)
-        waiting.extend(reversed(below[joint.child]))
     return roots[0], order
-
-
-def _reject_cycles(links: Mapping[str, UrdfLink], above: Mapping[str, UrdfJoint]) -> None:
-    walk_of: dict[str, str] = {}
-    for start in links:
-        name = start
-        while name in above and name not in walk_of:
-            walk_of[name] = start
-            name = above[name].parent
-        if name in above and walk_of[name] == start:
-            loop = [name]
-            while (at := above[loop[-1]].parent) != name:
-                loop.append(at)
-            shown = " -> ".join(f'"{item}"' for item in [*reversed(loop[:MAX_LISTED_NAMES]), loop[-1]])
-            raise links[name].element.error(
-                f"the links {shown} form a cycle; URDF holds trees only: leave one joint out and close the "
-                "loop with ModelBuilder.add_loop"
-            )
 
 
 def _locked_positions(joints: Sequence[UrdfJoint], report: Report) -> dict[str, float | None]:
@@ -295,28 +290,24 @@ def _reach(shape: Shape) -> float:
 
 
 @final
+@dataclass
 class _Assembly:
-    """The merging of fixed links outward from the root into bodies for the builder."""
+    """The merging of fixed links outward from the root into bodies for the builder.
 
-    def __init__(
-        self,
-        robot: Element,
-        links: Mapping[str, UrdfLink],
-        locked: Mapping[str, float | None],
-        report: Report,
-    ) -> None:
-        self.robot = robot
-        self.links = links
-        self.locked = locked
-        self.report = report
-        # The arguments of `ModelBuilder.add_body`, and the element of each body.
-        self.bodies: dict[str, dict[str, Any]] = {}
-        self.elements: dict[str, Element] = {}
-        # Where each link's frame is: the body that carries it, and its place there.
-        self.home: dict[str, tuple[str, Transform]] = {}
-        self.frames: list[tuple[str, str, Transform]] = []
-        self.on_world: list[UrdfLink] = []
-        self.world_shapes: list[Shape] = []
+    `bodies` are the arguments of `ModelBuilder.add_body`, `elements` those that messages about a body name;
+    `home` is where each link's frame is: the body that carries it, and its place there.
+    """
+
+    robot: Element
+    links: Mapping[str, UrdfLink]
+    locked: Mapping[str, float | None]
+    report: Report
+    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    elements: dict[str, Element] = field(default_factory=dict)
+    home: dict[str, tuple[str, Transform]] = field(default_factory=dict)
+    frames: list[tuple[str, str, Transform]] = field(default_factory=list)
+    on_world: list[UrdfLink] = field(default_factory=list)
+    world_shapes: list[Shape] = field(default_factory=list)
 
     def model(self, base: str, order: Sequence[UrdfJoint], root: RootOption, inertia: InertiaOption) -> Model:
         self._place_root(base, order, root)
@@ -324,7 +315,11 @@ class _Assembly:
             self._place_child(joint)
         what = f'no link moves: everything is fixed to link "{base}"; root="floating" makes it a free body'
         self.robot.require(self.bodies, what)
-        self._report_world()
+        if names := [link.name for link in self.on_world if any(link.inertia.leaves())]:
+            listed = ", ".join(f'"{name}"' for name in names[:MAX_LISTED_LINKS])
+            more = f", … ({len(names)} in all)" if len(names) > MAX_LISTED_LINKS else ""
+            what = f"links fixed to the world: the inertia of {listed}{more} is ignored"
+            self.report.note(f'{what}; root="floating" keeps it')
         self._report_weightless()
         if inertia != "as_given":
             self._correct_inertias(inertia)
@@ -350,11 +345,9 @@ class _Assembly:
         if root != "floating" or floats_already:
             self._merge(link, WORLD, IDENTITY)
             return
-        name = "root_joint"
         taken = {joint.name for joint in order}
-        numbers = iter(range(2, len(taken) + 3))
-        while name in taken:
-            name = f"root_joint_{next(numbers)}"
+        numbered = (f"root_joint_{n}" for n in count(2))
+        name = next(name for name in chain(["root_joint"], numbered) if name not in taken)
         self._add_body(link, WORLD, IDENTITY, joint=Free(), joint_name=name)
 
     def _place_child(self, joint: UrdfJoint) -> None:
@@ -404,16 +397,6 @@ class _Assembly:
         place = self.links[link].element.place
         self.report.note(f'{place}: this link is called "{name}", since "world" is the fixed base')
         return name
-
-    def _report_world(self) -> None:
-        names = [link.name for link in self.on_world if any(link.inertia.leaves())]
-        if names:
-            listed = ", ".join(f'"{name}"' for name in names[:MAX_LISTED_LINKS])
-            more = f", … ({len(names)} in all)" if len(names) > MAX_LISTED_LINKS else ""
-            self.report.note(
-                f"links fixed to the world: the inertia of {listed}{more} is ignored; "
-                'root="floating" keeps it'
-            )
 
     def _report_weightless(self) -> None:
         """Report joints that move no mass: forward dynamics would divide by zero there."""

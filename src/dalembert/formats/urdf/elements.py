@@ -28,9 +28,7 @@ MAX_UNREPORTED_DEVIATION: Final = 1e-4
 MAX_QUATERNION_DEVIATION: Final = 1e-3
 """How far from 1 the length of a quaternion may be."""
 MIN_INFINITE_LIMIT: Final = 1e300
-"""A limit of this size or more means no limit: URDF cannot write infinity, so that files write the largest
-float.
-"""
+"""A limit of this size or more means none: URDF cannot write infinity, so files have the largest float."""
 
 Read = Callable[[Element, str], Any]
 
@@ -63,9 +61,7 @@ def _numbers(count: int, *default: float) -> Read:
 
 @final
 class Words(NamedTuple):
-    """The attributes of an element with their readers, and the tags of its children; `ignored` ones have no
-    effect.
-    """
+    """Attributes of an element with their readers, tags of its children; `ignored` ones have no effect."""
 
     attributes: dict[str, Read]
     children: tuple[str, ...]
@@ -181,9 +177,7 @@ def _reject_misspelling(element: Element, what: str, name: str, known: Iterable[
 
 
 def letters_apart(a: str, b: str, limit: int) -> int:
-    """Return how many letters to insert, delete, replace or exchange with a neighbour turn a into b; limit +
-    1 if more.
-    """
+    """Return the Damerau-Levenshtein distance of two words; limit + 1 if it is larger than the limit."""
     if abs(len(a) - len(b)) > limit:
         return limit + 1
     before: list[int] = []
@@ -255,15 +249,13 @@ def read_link(
 ) -> UrdfLink:
     """Read a `<link>`; shapes of unknown geometry are reported."""
     drawn = [child for child in element.children if child.tag in ("visual", "collision")]
-    shapes = [_shape(child, materials, mesh_path, report) for child in drawn]
-    inertia = _inertia(element.only("inertial"))
-    return UrdfLink(element.name(), inertia, tuple(shape for shape in shapes if shape is not None), element)
+    shapes = (_shape(child, materials, mesh_path, report) for child in drawn)
+    seen = tuple(shape for shape in shapes if shape is not None)
+    return UrdfLink(element.name(), _inertia(element.only("inertial")), seen, element)
 
 
 def _inertia(inertial: Element | None) -> RigidInertia:
-    """Return the inertia about the link's origin; `<inertia>` is about the centre of mass, along the axes of
-    `<origin>`.
-    """
+    """Return the inertia about the link's origin; that of the file is at the centre of mass."""
     if inertial is None:
         return RigidInertia.zero()
     mass_element, moments = inertial.only("mass"), inertial.only("inertia")
@@ -336,9 +328,7 @@ def _shape(
 
 
 def planar_about(normal: Vec3) -> Joint:
-    """Return a joint that moves in the plane with that unit normal; the frames at both ends stay the link's
-    own.
-    """
+    """Return a joint in the plane with that unit normal; the frames at both ends stay the link's own."""
     if (normal.x, normal.y, normal.z) == (0.0, 0.0, 1.0):
         return Planar()
     turn = Transform(Mat3.from_columns(*basis_around(normal)), Vec3.zero())
@@ -357,8 +347,7 @@ JOINT_TYPES: Final[dict[str, Callable[[Vec3], Joint]]] = {
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Mimic:
+class Mimic(NamedTuple):
     """q = multiplier * q(leader) + offset."""
 
     leader: str
@@ -390,13 +379,10 @@ def read_joint(element: Element, report: Report) -> UrdfJoint:
     name, kind = values_of(element).values()
     if kind not in JOINT_TYPES:
         raise element.error(str(UnknownNameError.of(f'type of joint "{name}",', kind, JOINT_TYPES)))
-    ends = []
-    for tag in ("parent", "child"):
-        end = element.only(tag)
-        if end is None:
-            raise element.error(f'joint "{name}" has no <{tag}>; name the link')
-        ends.append(end.name("link"))
-    parent, child = ends
+    ends = {tag: element.only(tag) for tag in ("parent", "child")}
+    for tag, end in ends.items():
+        element.require(end, f'joint "{name}" has no <{tag}>; name the link')
+    parent, child = (end.name("link") for end in ends.values() if end is not None)
     element.require(parent != child, f'joint "{name}" connects link "{child}" to itself; name two links')
     dynamics = element.only("dynamics")
     return UrdfJoint(

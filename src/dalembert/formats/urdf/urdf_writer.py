@@ -61,15 +61,18 @@ class _Writer:
         xml.lose(model.actuated != model.joints.names, "which joints are actuated; loaders take all")
         contact = model.contact_exclusions or model.contact_pairs
         xml.lose(contact, "exclusions and pairs of contact, which belong into an SRDF file")
-        xml.open("robot", name=model.name)
-        self._link(WORLD, RigidInertia.zero(), model.world_shapes)
-        for body in model.bodies:
-            self._body(body)
-        for frame in model.frames:
-            xml.leaf("link", name=frame.name)
-            self._joint(self._frame_joint(frame.name), "fixed", frame.body, frame.name, frame.placement)
-            xml.close("joint")
-        xml.close("robot")
+        with xml.inside("robot", name=model.name):
+            self._link(WORLD, RigidInertia.zero(), model.world_shapes)
+            for body in model.bodies:
+                self._body(body)
+            for frame in model.frames:
+                xml.leaf("link", name=frame.name)
+                joint = f"{frame.name}_frame"
+                while joint in self.joint_names:
+                    joint += "_"
+                self.joint_names.add(joint)
+                self._joint(joint, "fixed", frame.body, frame.name, frame.placement)
+                xml.close("joint")
         return '<?xml version="1.0"?>\n' + xml.text(), xml.losses
 
     def _body(self, body: Body) -> None:
@@ -83,18 +86,18 @@ class _Writer:
         if axis is not None:
             self.xml.leaf("axis", xyz=numbers(axis))
         self._limit(body, kind)
-        self._dynamics(body)
+        same = {}
+        for word, values in (("damping", body.damping), ("friction", body.friction)):
+            differs = len(set(values)) > 1
+            self.xml.lose(differs, f'joint "{body.joint_name}": {word} {numbers(values)}', grave=True)
+            if any(values) and not differs:
+                same[word] = numbers(values[:1])
+        if same:
+            self.xml.leaf("dynamics", **same)
         if body.joint_name in self.followers:
             leader, multiplier, offset = self.followers[body.joint_name]
             self.xml.leaf("mimic", joint=leader, multiplier=numbers([multiplier]), offset=numbers([offset]))
         self.xml.close("joint")
-
-    def _frame_joint(self, frame: str) -> str:
-        joint = f"{frame}_frame"
-        while joint in self.joint_names:
-            joint += "_"
-        self.joint_names.add(joint)
-        return joint
 
     def _joint(self, name: str, kind: str, parent: int, child: str, placement: Placement) -> None:
         """Begin a joint."""
@@ -115,18 +118,15 @@ class _Writer:
         if not shapes and not heavy:
             self.xml.leaf("link", name=name)
             return
-        self.xml.open("link", name=name)
-        if heavy:
-            at_com = inertia.inertia_at_com
-            self.xml.open("inertial")
-            self._origin(Transform(Mat3.identity(), inertia.com))
-            self.xml.leaf("mass", value=numbers([inertia.mass]))
-            words = VOCABULARY["inertia"].attributes
-            self.xml.leaf("inertia", **{word: numbers([getattr(at_com, word[1:])]) for word in words})
-            self.xml.close("inertial")
-        for shape in shapes:
-            self._shape(name, shape)
-        self.xml.close("link")
+        with self.xml.inside("link", name=name):
+            if heavy:
+                at_com, words = inertia.inertia_at_com, VOCABULARY["inertia"].attributes
+                with self.xml.inside("inertial"):
+                    self._origin(Transform(Mat3.identity(), inertia.com))
+                    self.xml.leaf("mass", value=numbers([inertia.mass]))
+                    self.xml.leaf("inertia", **{word: numbers([getattr(at_com, word[1:])]) for word in words})
+            for shape in shapes:
+                self._shape(name, shape)
 
     def _limit(self, body: Body, kind: str) -> None:
         """Write the limits; the largest float means no limit, since other readers require the numbers."""
@@ -144,25 +144,14 @@ class _Writer:
         clamped = {word: max(-_LARGEST, min(_LARGEST, bound[0])) for word, bound in bounds.items()}
         self.xml.leaf("limit", **{word: numbers([bound]) for word, bound in clamped.items()})
 
-    def _dynamics(self, body: Body) -> None:
-        same = {}
-        for word, values in (("damping", body.damping), ("friction", body.friction)):
-            differs = len(set(values)) > 1
-            self.xml.lose(differs, f'joint "{body.joint_name}": {word} {numbers(values)}', grave=True)
-            if any(values) and not differs:
-                same[word] = numbers(values[:1])
-        if same:
-            self.xml.leaf("dynamics", **same)
-
     def _shape(self, link: str, shape: Shape) -> None:
         what = f'the {shape.kind} of body "{link}"'
         attributes = {}
         if isinstance(shape, Mesh):
             attributes = {"filename": self._mesh_name(shape.path), "scale": numbers(shape.scale)}
         elif shape.kind in SOLIDS:
-            for word in VOCABULARY[shape.kind].attributes:
-                value = getattr(shape, word)
-                attributes[word] = numbers(_entries(value))
+            words = VOCABULARY[shape.kind].attributes
+            attributes = {word: numbers(_entries(getattr(shape, word))) for word in words}
         else:
             self.xml.lose(True, f"{what}: URDF has no such shape")
             return
@@ -172,16 +161,12 @@ class _Writer:
         name = {"name": shape.name} if shape.name else {}
         for tag, wanted in (("visual", shape.visual), ("collision", shape.collision)):
             if wanted:
-                self.xml.open(tag, **name)
-                self._origin(shape.placement)
-                self.xml.open("geometry")
-                self.xml.leaf(shape.kind, **attributes)
-                self.xml.close("geometry")
-                if tag == "visual" and shape.rgba != GREY:
-                    self.xml.open("material", name="")
-                    self.xml.leaf("color", rgba=numbers(shape.rgba))
-                    self.xml.close("material")
-                self.xml.close(tag)
+                with self.xml.inside(tag, **name):
+                    self._origin(shape.placement)
+                    self.xml.group("geometry", [(shape.kind, attributes)])
+                    if tag == "visual" and shape.rgba != GREY:
+                        with self.xml.inside("material", name=""):
+                            self.xml.leaf("color", rgba=numbers(shape.rgba))
 
     def _mesh_name(self, path: str) -> str:
         """Return a mesh name free of this machine's paths: relative to the folder, else in a package."""
@@ -207,17 +192,15 @@ def _type_of(body: Body) -> tuple[str, Vec3 | None]:
         return "revolute" if any(map(math.isfinite, ends)) else "continuous", joint.axis
     if isinstance(joint, Prismatic):
         return "prismatic", joint.axis
-    if isinstance(joint, Fixed):
-        return "fixed", None
-    if isinstance(joint, Free):
-        return "floating", None
+    if isinstance(joint, Fixed | Free):
+        return "fixed" if isinstance(joint, Fixed) else "floating", None
     normal = _normal_of_planar(joint)
-    if normal is not None:
-        return "planar", normal
-    raise FileError(
-        f'URDF cannot hold joint "{body.joint_name}" of kind {joint.kind}; it knows revolute, prismatic, '
-        "fixed, free and planar joints: save as .json, or replace the joint"
-    )
+    if normal is None:
+        raise FileError(
+            f'URDF cannot hold joint "{body.joint_name}" of kind {joint.kind}; it knows revolute, prismatic, '
+            "fixed, free and planar joints: save as .json, or replace the joint"
+        )
+    return "planar", normal
 
 
 def _normal_of_planar(joint: Joint) -> Vec3 | None:

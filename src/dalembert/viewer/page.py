@@ -93,10 +93,14 @@ def scene_of(frames: Frames, *, title: str | None, follow: str | None) -> dict[s
     drawing = drawing_of(model)
     if follow is not None and follow != "com" and follow not in model.bodies.names:
         raise UnknownNameError.of("body to follow", follow, ["com", *model.bodies.names])
+    # The force that others are compared to [N]: the weight, or without gravity the greatest force.
+    weight = float(model.total_mass) * float(np.linalg.norm(vector(model.gravity)))
+    if weight == 0.0 and frames.contacts is not None:
+        weight = float(np.linalg.norm(frames.contacts.force, axis=2).max(initial=0.0))
     return {
         "title": model.name if title is None else title,
         "up": upward(model).tolist(),
-        "weight": _weight(frames),
+        "weight": weight,
         "bodies": [
             {
                 "name": body.name,
@@ -144,17 +148,6 @@ def _quaternions(R: Array) -> Array:
     return found
 
 
-def _weight(frames: Frames) -> float:
-    """Return the force that others are compared to [N]: the weight of the whole model, or without gravity the
-    greatest force.
-    """
-    mass = sum(float(body.inertia.mass) for body in frames.model.bodies)
-    weight = mass * float(np.linalg.norm(vector(frames.model.gravity)))
-    if weight > 0.0 or frames.contacts is None:
-        return weight
-    return float(np.linalg.norm(frames.contacts.force, axis=2).max(initial=0.0))
-
-
 def _axes(model: Model) -> list[dict[str, Any]]:
     """Return axes of joints with one freedom, in body coordinates, and frames of those with more."""
     found = []
@@ -193,7 +186,11 @@ def _plots(frames: Frames) -> list[dict[str, Any]]:
         V = V - V.min()
         plots.append(_plot("Energy", "J", {"kinetic": T, "potential": V, "sum": T + V}))
     if frames.tau is not None and frames.tau.any():
-        plots.append(_plot("Joint forces", "N m, N", dict(zip(_velocity_names(model), frames.tau.T))))
+        names = []
+        for body in model.bodies:
+            numbered = [f"{body.joint_name} {k + 1}" for k in range(body.v_slice.stop - body.v_slice.start)]
+            names += [body.joint_name] if len(numbered) == 1 else numbered
+        plots.append(_plot("Joint forces", "N m, N", dict(zip(names, frames.tau.T))))
     if frames.contacts is not None and frames.contacts.force.shape[1]:
         force = frames.contacts.force
         sums = {
@@ -207,12 +204,3 @@ def _plots(frames: Frames) -> list[dict[str, Any]]:
 def _plot(title: str, unit: str, series: dict[str, Array]) -> dict[str, Any]:
     values = to_base64(np.stack(list(series.values())), "<f4")
     return {"title": title, "unit": unit, "names": list(series), "values": values}
-
-
-def _velocity_names(model: Model) -> list[str]:
-    """Return a name for each velocity variable: the joint's, numbered where it has several."""
-    names = []
-    for body in model.bodies:
-        count = body.v_slice.stop - body.v_slice.start
-        names += [body.joint_name] if count == 1 else [f"{body.joint_name} {k + 1}" for k in range(count)]
-    return names

@@ -15,7 +15,7 @@ dynamics is an error; what the format cannot hold otherwise is a loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, final
@@ -196,6 +196,17 @@ def _placement(X: Any) -> dict[str, str]:
     return found
 
 
+SIZES: Final[dict[type[shapes.Shape], Callable[[Any], Sequence[float]]]] = {
+    shapes.Plane: lambda shape: (0.0, 0.0, 1.0),
+    shapes.Sphere: lambda shape: (shape.radius,),
+    shapes.Capsule: lambda shape: (shape.radius, shape.length / 2.0),
+    shapes.Cylinder: lambda shape: (shape.radius, shape.length / 2.0),
+    shapes.Box: lambda shape: [edge / 2.0 for edge in shape.size],
+    shapes.Ellipsoid: lambda shape: shape.radii,
+}
+"""Sizes of geoms, half lengths and radii, from our shapes."""
+
+
 def _closure_points(loop: Loop) -> list[Transform]:
     """Return the places on a loop joint that MJCF holds together; a hinge is two points of its axis."""
     if isinstance(loop.joint, (joints.Spherical, joints.Fixed)):
@@ -256,7 +267,7 @@ class _Writer:
         head.open("mujoco", model=self.model.name)
         head.leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         head.leaf("option", gravity=numbers(self.model.gravity))
-        _write_group(head, "asset", self.assets.values())
+        head.group("asset", self.assets.values())
         self._contact()
         self._constraints()
         self._actuators()
@@ -287,7 +298,8 @@ class _Writer:
 
     def _body(self, body: Body) -> Body:
         """Open a body, massless ones before it stacked on it; return the body that was written."""
-        items = self._take(body)
+        items = _steps_of(body, self.losses)
+        passed = [body]
         while body.nv and not any(body.inertia.leaves()):
             below = self.children.get(body.index, [])
             in_loop = any(body.index in (loop.predecessor, loop.successor) for loop in self.model.loops)
@@ -299,7 +311,9 @@ class _Writer:
             for name, _ in self.sites.get(body.index, []):
                 self.losses.append(f'frame "{name}" on the massless body "{body.name}" is left out')
             body = below[0]
-            items += self._take(body)
+            items += _steps_of(body, self.losses)
+            passed.append(body)
+        self.order += [item.joint_name for item in passed if item.nv]
         pose, joints = _stack(items)
         freedoms = sum(len(step.v) for step, _, _ in joints)
         if freedoms > 6:
@@ -318,11 +332,6 @@ class _Writer:
             self._geom(shape, body.name, moving=bool(joints) or body.parent >= 0)
         self._write_sites(body.index)
         return body
-
-    def _take(self, body: Body) -> list[Item]:
-        if body.nv:
-            self.order.append(body.joint_name)
-        return _steps_of(body, self.losses)
 
     def _write_sites(self, body: int) -> None:
         for name, placement in self.sites.get(body, []):
@@ -440,10 +449,7 @@ class _Writer:
         self.xml.leaf("geom", **attributes, **_placement(X))
 
     def _geometry(self, shape: shapes.Shape, what: str, *, moving: bool) -> dict[str, str] | None:
-        """Return the type and the size of a shape, half lengths and radii; None, with a loss, for what MJCF
-        cannot hold.
-        """
-        size: Sequence[float] = (0.0, 0.0, 1.0)
+        """Return type and size of a shape; None, with a loss, for what MJCF cannot hold."""
         if isinstance(shape, shapes.Plane) and moving:
             self.losses.append(f"{what}: planes can only stand still in MJCF; it is left out")
             return None
@@ -461,15 +467,7 @@ class _Writer:
             return {"type": "mesh", "mesh": self._asset(shape.vertices, "mesh", {"vertex": corners})}
         if isinstance(shape, shapes.HeightField):
             return {"type": "hfield", "hfield": self._height_field(shape)}
-        if isinstance(shape, shapes.Sphere):
-            size = (shape.radius,)
-        elif isinstance(shape, (shapes.Capsule, shapes.Cylinder)):
-            size = (shape.radius, shape.length / 2.0)
-        elif isinstance(shape, shapes.Box):
-            size = tuple(edge / 2.0 for edge in shape.size)
-        elif isinstance(shape, shapes.Ellipsoid):
-            size = shape.radii
-        return {"type": shape.kind, "size": numbers(size)}
+        return {"type": shape.kind, "size": numbers(SIZES[type(shape)](shape))}
 
     def _mesh_file(self, shape: shapes.Mesh) -> str | None:
         """Return the name of the asset of a mesh shape; None if the file cannot name it.
@@ -531,12 +529,10 @@ class _Writer:
         for first, second in self.model.contact_exclusions:
             if {first, second} <= self.written:
                 elements.append(("exclude", {"body1": first, "body2": second}))
-        _write_group(self.xml, "contact", elements)
+        self.xml.group("contact", elements)
 
     def _constraints(self) -> None:
-        """Write loops as `connect` and `weld`, couplings of two joints as `joint`, of more as fixed
-        tendons.
-        """
+        """Write loops as `connect` and `weld`, couplings of two joints as `joint`, of more as tendons."""
         reject_functions(self.model, "MJCF")
         equalities: list[tuple[str, dict[str, str]]] = []
         for loop in self.model.loops:
@@ -550,13 +546,11 @@ class _Writer:
                 equalities.append((tag, {"name": name, **sites}))
         tendons = [coupling for coupling in self.model.couplings if len(coupling.coefficients) > 2]
         if tendons:
-            self.xml.open("tendon")
-            for coupling in tendons:
-                self.xml.open("fixed", name=coupling.name)
-                for joint, k in coupling.coefficients:
-                    self.xml.leaf("joint", joint=joint, coef=numbers([k]))
-                self.xml.close("fixed")
-            self.xml.close("tendon")
+            with self.xml.inside("tendon"):
+                for coupling in tendons:
+                    with self.xml.inside("fixed", name=coupling.name):
+                        for joint, k in coupling.coefficients:
+                            self.xml.leaf("joint", joint=joint, coef=numbers([k]))
         for coupling in self.model.couplings:
             terms = dict(coupling.coefficients)
             if coupling in tendons:
@@ -568,7 +562,7 @@ class _Writer:
                 line = [-coupling.offset / own, -k / own]
             polynomial = numbers([*line, 0.0, 0.0, 0.0])
             equalities.append((tag, {"name": coupling.name, **ends, "polycoef": polynomial}))
-        _write_group(self.xml, "equality", equalities)
+        self.xml.group("equality", equalities)
 
     def _actuators(self) -> None:
         """Write motors on the actuated joints; a file without motors leaves every joint actuated."""
@@ -577,16 +571,7 @@ class _Writer:
         if len(driven) == len(moving):
             return
         single = [body.joint_name for body in driven if body.nv == 1]
-        _write_group(self.xml, "actuator", [("motor", {"name": name, "joint": name}) for name in single])
+        self.xml.group("actuator", [("motor", {"name": name, "joint": name}) for name in single])
         others = [body.joint_name for body in driven if body.nv > 1]
         what = "which joints are actuated is not written for: " + (", ".join(others) or "none")
         self.xml.lose(others or not single, what)
-
-
-def _write_group(xml: XmlText, tag: str, elements: Collection[tuple[str, dict[str, str]]]) -> None:
-    """Write an element with others inside, if there are any."""
-    if elements:
-        xml.open(tag)
-        for child, attributes in elements:
-            xml.leaf(child, **attributes)
-        xml.close(tag)
