@@ -1,12 +1,13 @@
 """The public names of dalembert with their signatures, as lines of text alike in every version of Python.
 
 `python tests/public_api.py` prints the difference between the library and the snapshot in
-`tests/public_api.txt`; `python tests/public_api.py --update` writes the snapshot anew.
+`tests/public_api.txt`; `python tests/public_api.py --update` writes the snapshot and the type stubs
+(`public_stubs.py`) anew.
 
-Public are the names in `dalembert.__all__`, in `__all__` of the modules among them and of the packages of
-`dalembert.algorithms`, and the members of public classes that do not begin with an underscore. Signatures are
-names, kinds and defaults of parameters; annotations are left out, since versions of Python print them
-differently and mypy checks them.
+Public are the names in `dalembert.__all__`, in `__all__` of the modules among them, of the packages of
+`dalembert.algorithms` and of `dalembert.compiler`, and the members of public classes that do not begin with
+an underscore. Signatures are names, kinds and defaults of parameters; annotations are left out, since
+versions of Python print them differently and mypy checks them.
 """
 
 from __future__ import annotations
@@ -40,17 +41,17 @@ PLAIN = (type(None), bool, int, float, str, bytes)
 """Types whose values print alike in every version of Python."""
 
 
-def public_modules() -> list[types.ModuleType]:
-    """Return dalembert, then the public modules below it by name."""
+def public_modules() -> dict[str, types.ModuleType]:
+    """Return dalembert, then the public modules below it, by the paths that users write."""
     root = importlib.import_module("dalembert")
-    found = [value for name in root.__all__ if inspect.ismodule(value := getattr(root, name))]
-    algorithms = importlib.import_module("dalembert.algorithms")
-    found += [
-        importlib.import_module(f"{algorithms.__name__}.{item.name}")
-        for item in pkgutil.iter_modules(algorithms.__path__)
-        if item.ispkg and not item.name.startswith("_")
-    ]
-    return [root, *sorted(found, key=lambda module: module.__name__)]
+    found = {f"dalembert.{name}": getattr(root, name) for name in root.__all__}
+    found = {path: value for path, value in found.items() if inspect.ismodule(value)}
+    algorithms, compiler = found["dalembert.algorithms"], importlib.import_module("dalembert.compiler")
+    for item in pkgutil.iter_modules(algorithms.__path__):
+        if item.ispkg and not item.name.startswith("_"):
+            path = f"{algorithms.__name__}.{item.name}"
+            found[path] = importlib.import_module(path)
+    return {"dalembert": root, **dict(sorted({**found, compiler.__name__: compiler}.items()))}
 
 
 def describe_api() -> list[str]:
@@ -60,13 +61,13 @@ def describe_api() -> list[str]:
     modules = public_modules()
     public = {
         value
-        for module in modules
+        for module in modules.values()
         for name in module.__all__
         if inspect.isclass(value := getattr(module, name))
     }
-    for module in modules:
+    for place, module in modules.items():
         for name in sorted(module.__all__):
-            value, path = getattr(module, name), f"{module.__name__}.{name}"
+            value, path = getattr(module, name), f"{place}.{name}"
             if inspect.ismodule(value):
                 lines.append(f"{path}: module")
             elif not (inspect.isclass(value) or inspect.isroutine(value)):
@@ -199,6 +200,8 @@ def main() -> int:
     update = parser.parse_args().update
     changed = difference()
     print(changed or "the public names are those of the snapshot")
+    if update:
+        importlib.import_module("public_stubs" if __package__ is None else "tests.public_stubs").write()
     if update and changed:
         SNAPSHOT.write_text("\n".join(describe_api()) + "\n", encoding="utf-8", newline="\n")
     return int(bool(changed) and not update)

@@ -9,16 +9,28 @@ import pytest
 
 import dalembert as da
 
-LATER = ("analysis", "control", "symbolic", "textbook", "algorithms.loops", "catalogue.trees")
+LATER = ("analysis", "control", "symbolic", "textbook", "algorithms.floating_base", "algorithms.cartesian")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return the modules that a new process has after running some code."""
+    code = f"{code}; import sys; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_none_of_its_subjects():
+    loaded = loaded_by("import dalembert")
+    assert {name for name in loaded if name.startswith("dalembert.")} == {"dalembert.host"}
+    assert "numpy" not in loaded
 
 
 def test_subjects_beyond_trees_are_loaded_when_asked_for():
-    code = "import dalembert, sys; print(*sorted(sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    ).stdout
-    assert "dalembert.algorithms.forward_dynamics" in loaded.split()
-    assert not {f"dalembert.{name}" for name in LATER} & set(loaded.split())
+    loaded = loaded_by("import dalembert as da; da.forward_dynamics")
+    assert "dalembert.algorithms.forward_dynamics" in loaded
+    assert not {f"dalembert.{name}" for name in LATER} & loaded
 
 
 def test_public_names_are_there_whether_loaded_or_not():

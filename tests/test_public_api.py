@@ -7,7 +7,11 @@ import enum
 from typing import NamedTuple
 
 import pytest
-from tests import public_api
+from tests import public_api, public_stubs
+
+import dalembert as da
+from dalembert.api import declared as public_functions
+from dalembert.compiler.library import FUNCTIONS
 
 
 def test_public_names_are_those_of_the_snapshot() -> None:
@@ -18,9 +22,50 @@ def test_public_names_are_those_of_the_snapshot() -> None:
     )
 
 
-def test_the_snapshot_holds_every_public_name_of_the_top() -> None:
-    import dalembert as da
+def test_type_stubs_are_those_of_the_declarations() -> None:
+    assert not list(public_stubs.differences())
 
+
+def test_every_declared_function_is_in_the_module_of_its_subject() -> None:
+    for name, declared in FUNCTIONS.items():
+        if declared.subject:
+            assert getattr(getattr(da, declared.subject), name) is getattr(public_functions, name)
+
+
+def test_the_top_is_small_and_no_two_names_differ_by_case_only() -> None:
+    names = [name for name in da.__all__ if name != "__version__"]
+    assert len(names) <= 60
+    assert len({name.lower() for name in names}) == len(names)
+
+
+def test_moved_names_work_for_one_release_and_say_where_they_are() -> None:
+    for name, new in (
+        ("coriolis_matrix", "geometry.coriolis_matrix"),
+        ("Ellipsoid", "joints.EllipsoidJoint"),
+        ("Box", "shapes.Box"),
+        ("Motion", "spatial.Motion"),
+        ("mobility", "analysis.mobility"),
+        ("CompiledFunction", "compiler.CompiledFunction"),
+    ):
+        with pytest.warns(DeprecationWarning, match=rf"dalembert\.{name} has moved to dalembert\.{new};"):
+            assert getattr(da, name).__name__ == new.split(".")[-1]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        (([0.1],), {}, "missing 2 required positional arguments: 'v' and 'tau'"),
+        (([0.1], [0.0], [0.0], None, 3), {}, "takes from 4 to 5 positional arguments but 6 were given"),
+        (([0.1], [0.0], [0.0]), {"outt": None}, "got an unexpected keyword argument 'outt'"),
+        (([0.1], [0.0], [0.0]), {"tau": [0.0]}, "got multiple values for argument 'tau'"),
+    ],
+)
+def test_calls_that_do_not_fit_the_signature_are_type_errors(values, options, message) -> None:
+    with pytest.raises(TypeError, match=rf"forward_dynamics\(\) {message}"):
+        da.forward_dynamics(da.models.pendulum(), *values, **options)
+
+
+def test_the_snapshot_holds_every_public_name_of_the_top() -> None:
     listed = {line.split("(")[0].split(":")[0].split(" ")[0] for line in public_api.describe_api()}
     assert {f"dalembert.{name}" for name in da.__all__} <= listed
 

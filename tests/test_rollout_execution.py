@@ -9,8 +9,8 @@ import pytest
 
 import dalembert as da
 from dalembert import algorithms, codegen, scalar
+from dalembert.algorithms.declaration import Precondition
 from dalembert.call.arguments import ArrayArgument
-from dalembert.compiler.catalogue.entry import Precondition
 from dalembert.compiler.library import library_recipe
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.rollout_execution import compile_rollout
@@ -283,7 +283,9 @@ def test_a_function_of_the_users_own_with_run_time_parameters():
         for _ in range(steps):
             q, v = da.step(other, q, v, np.zeros(2), DT)
         np.testing.assert_allclose(run.outputs[0][row, -1], q, rtol=1e-12)
-        np.testing.assert_allclose(run.outputs[2][row, -1], da.kinetic_energy(other, q, v), rtol=1e-11)
+        np.testing.assert_allclose(
+            run.outputs[2][row, -1], da.dynamics.kinetic_energy(other, q, v), rtol=1e-11
+        )
 
 
 def implicit(model, x, u):

@@ -1,311 +1,118 @@
 """dalembert: the dynamics of articulated rigid bodies, written once and compiled."""
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dalembert import (
-    algorithms,
-    errors,
-    formats,
-    interop,
-    models,
-    motion,
-    scalar,
-    spatial,
-)
-from dalembert.api import (
-    BaseParameters,
-    ExcitingMotion,
-    FloatingBaseEquations,
-    Identification,
-    InverseKinematics,
-    base_parameters,
-    base_wrench,
-    bias_forces,
-    body_torques,
-    cartesian_forces,
-    cartesian_forces_at_points,
-    center_of_mass,
-    centroidal_momentum,
-    centroidal_momentum_matrix,
-    christoffel_symbols,
-    close_loops,
-    connection_term,
-    constraint_bias,
-    constraint_error,
-    constraint_forces,
-    constraint_jacobian,
-    coriolis_forces,
-    coriolis_matrix,
-    coriolis_product,
-    covariant_derivative,
-    derivative,
-    difference,
-    exciting_motion,
-    floating_base_equations,
-    floating_base_inverse_dynamics,
-    floating_base_jacobian,
-    force_at_point,
-    forward_dynamics,
-    forward_dynamics_derivatives,
-    forward_kinematics,
-    generalized_force,
-    generalized_velocity,
-    geodesic,
-    geodesic_acceleration,
-    gravity_forces,
-    hamiltonian,
-    hamiltonian_rates,
-    hybrid_dynamics,
-    hybrid_dynamics_derivatives,
-    identify,
-    inertial_forces,
-    inertial_parameters,
-    inner_product,
-    integrate,
-    inverse_dynamics,
-    inverse_dynamics_derivatives,
-    inverse_dynamics_regressor,
-    inverse_kinematics,
-    inverse_mass_matrix,
-    jacobian,
-    jacobian_rate,
-    joint_torques,
-    kinetic_energy,
-    kinetic_energy_regressor,
-    loop_forces,
-    mass_matrix,
-    mass_matrix_rate,
-    maximal_jacobians,
-    maximal_velocities,
-    momentum_coordinates,
-    normalize,
-    parallel_transport,
-    passive_forces,
-    point_motion,
-    potential_energy,
-    potential_energy_regressor,
-    step,
-    velocity_coordinates,
-    with_inertial_parameters,
-)
-from dalembert.api.poses import Pose, Poses
-from dalembert.codegen import get_num_threads, set_num_threads
-from dalembert.compiler.compiled import compile, jvp, vjp
-from dalembert.compiler.execution import CompiledFunction
-from dalembert.formats import load, save
 from dalembert.host import moved_names
-from dalembert.model import Limits, Model, ModelBuilder
-from dalembert.model.conventions import convert_state
-from dalembert.model.equivalence import simplify_inertias
-from dalembert.model.joints import (
-    Composite,
-    Cylindrical,
-    Ellipsoid,
-    Fixed,
-    Free,
-    Helical,
-    Joint,
-    Planar,
-    Prismatic,
-    RackPinion,
-    Reversed,
-    Revolute,
-    SphereInCylinder,
-    Spherical,
-    SphericalEuler,
-    SphericalExponential,
-    TimeDependent,
-    Translation,
-    Universal,
-    UserDefined,
-)
-from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, HeightField, Mesh, Plane, Sphere
-from dalembert.motion import load_motion
-from dalembert.spatial import Force, Motion, RigidInertia, Transform
-
-if TYPE_CHECKING:
-    from dalembert import analysis, contact, control, simulation, symbolic, textbook, viewer
-    from dalembert.analysis.mobility import actuation, mobility
-    from dalembert.simulation.rollouts import rollout
-    from dalembert.simulation.trajectory import Trajectory
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "BaseParameters",
-    "Box",
-    "Capsule",
-    "CompiledFunction",
-    "Composite",
-    "ConvexMesh",
-    "Cylinder",
-    "Cylindrical",
-    "Ellipsoid",
-    "Fixed",
-    "ExcitingMotion",
-    "FloatingBaseEquations",
-    "Force",
-    "Free",
-    "HeightField",
-    "Helical",
-    "Identification",
-    "InverseKinematics",
-    "Joint",
-    "Limits",
-    "Mesh",
-    "Model",
-    "ModelBuilder",
-    "Motion",
-    "Planar",
-    "Plane",
-    "Pose",
-    "Poses",
-    "Prismatic",
-    "RackPinion",
-    "Reversed",
-    "Revolute",
-    "RigidInertia",
-    "Sphere",
-    "SphereInCylinder",
-    "Spherical",
-    "SphericalEuler",
-    "SphericalExponential",
-    "TimeDependent",
-    "Trajectory",
-    "Transform",
-    "Translation",
-    "Universal",
-    "UserDefined",
-    "__version__",
-    "actuation",
-    "algorithms",
-    "analysis",
-    "base_parameters",
-    "base_wrench",
-    "bias_forces",
-    "body_torques",
-    "cartesian_forces",
-    "cartesian_forces_at_points",
-    "center_of_mass",
-    "centroidal_momentum",
-    "centroidal_momentum_matrix",
-    "christoffel_symbols",
-    "close_loops",
-    "compile",
-    "connection_term",
-    "constraint_bias",
-    "constraint_error",
-    "constraint_forces",
-    "constraint_jacobian",
-    "contact",
-    "control",
-    "convert_state",
-    "coriolis_forces",
-    "coriolis_matrix",
-    "coriolis_product",
-    "covariant_derivative",
-    "derivative",
-    "difference",
-    "errors",
-    "exciting_motion",
-    "floating_base_equations",
-    "floating_base_inverse_dynamics",
-    "floating_base_jacobian",
-    "force_at_point",
-    "formats",
-    "forward_dynamics",
-    "forward_dynamics_derivatives",
-    "forward_kinematics",
-    "generalized_force",
-    "generalized_velocity",
-    "geodesic",
-    "geodesic_acceleration",
-    "get_num_threads",
-    "gravity_forces",
-    "hamiltonian",
-    "hamiltonian_rates",
-    "hybrid_dynamics",
-    "hybrid_dynamics_derivatives",
-    "inertial_forces",
-    "identify",
-    "inertial_parameters",
-    "inner_product",
-    "integrate",
-    "interop",
-    "inverse_dynamics",
-    "inverse_dynamics_derivatives",
-    "inverse_dynamics_regressor",
-    "inverse_kinematics",
-    "inverse_mass_matrix",
-    "jacobian",
-    "jacobian_rate",
-    "joint_torques",
-    "jvp",
-    "kinetic_energy",
-    "kinetic_energy_regressor",
-    "load",
-    "load_motion",
-    "loop_forces",
-    "mass_matrix",
-    "mobility",
-    "mass_matrix_rate",
-    "maximal_jacobians",
-    "maximal_velocities",
-    "models",
-    "momentum_coordinates",
-    "motion",
-    "normalize",
-    "parallel_transport",
-    "passive_forces",
-    "point_motion",
-    "potential_energy",
-    "potential_energy_regressor",
-    "rollout",
-    "save",
-    "scalar",
-    "set_num_threads",
-    "simplify_inertias",
-    "simulation",
-    "spatial",
-    "step",
-    "symbolic",
-    "textbook",
-    "velocity_coordinates",
-    "viewer",
-    "vjp",
-    "with_inertial_parameters",
-]
+_PACKAGES = {
+    "dalembert": (
+        "algorithms", "analysis", "contact", "control", "errors", "interop", "models", "motion", "scalar",
+        "simulation", "spatial", "symbolic", "textbook", "viewer",
+    ),
+    "dalembert.api": (
+        "cartesian", "constraints", "dynamics", "floating_base", "geometry", "identification", "joints",
+        "kinematics", "shapes",
+    ),
+}  # fmt: skip
+"""The public modules by the packages that hold them."""
 
-_LATER = {
-    "analysis": "dalembert.analysis",
-    "contact": "dalembert.contact",
-    "control": "dalembert.control",
-    "simulation": "dalembert.simulation",
-    "symbolic": "dalembert.symbolic",
-    "textbook": "dalembert.textbook",
-    "viewer": "dalembert.viewer",
-    "actuation": "dalembert.analysis.mobility",
-    "mobility": "dalembert.analysis.mobility",
-    "Trajectory": "dalembert.simulation.trajectory",
-    "rollout": "dalembert.simulation.rollouts",
-}
-"""Names that are imported when first asked for, and their modules: few programs need them."""
+_HOMES = {
+    "dalembert.model": ("Limits", "Model", "ModelBuilder"),
+    "dalembert.model.conventions": ("convert_state",),
+    "dalembert.model.joints": ("Fixed", "Free", "Prismatic", "Revolute", "Spherical"),
+    "dalembert.spatial": ("RigidInertia", "Transform"),
+    "dalembert.formats": ("load", "save"),
+    "dalembert.motion": ("load_motion",),
+    "dalembert.api.dynamics": (
+        "bias_forces", "coriolis_forces", "difference", "force_at_point", "forward_dynamics",
+        "forward_dynamics_derivatives", "gravity_forces", "integrate", "inverse_dynamics",
+        "inverse_dynamics_derivatives", "inverse_mass_matrix", "mass_matrix", "passive_forces", "step",
+    ),
+    "dalembert.api.kinematics": ("forward_kinematics", "jacobian"),
+    "dalembert.compiler.compiled": ("compile", "jvp", "vjp"),
+    "dalembert.simulation.rollouts": ("rollout",),
+    "dalembert.simulation.trajectory": ("Trajectory",),
+    "dalembert.codegen": ("get_num_threads", "set_num_threads"),
+}  # fmt: skip
+"""The other public names by the modules that hold them. Both are imported when first asked for."""
 
-if not TYPE_CHECKING:  # a type checker would take any name for one of these
-    _find_moved = moved_names(
-        "dalembert",
-        {"dalembert.analysis": {"Actuation": "ActuationReport", "Mobility": "MobilityReport"}},
-    )
+_MODULES = {name: f"{home}.{name}" for home, names in _PACKAGES.items() for name in names}
+_NAMES = {name: home for home, names in _HOMES.items() for name in names}
 
-    def __getattr__(name: str) -> Any:
-        if name not in _LATER:
-            return _find_moved(name)
-        module = importlib.import_module(_LATER[name])
-        value = module if module.__name__ == f"dalembert.{name}" else getattr(module, name)
-        globals()[name] = value
-        return value
+__all__ = ["__version__", *sorted({**_MODULES, **_NAMES})]
+
+_find_moved = moved_names(
+    "dalembert",
+    {
+        "dalembert.analysis": {
+            "Actuation": "ActuationReport", "Mobility": "MobilityReport", "actuation": "actuation",
+            "mobility": "mobility",
+        },
+        "dalembert.cartesian": (
+            "base_wrench", "body_torques", "cartesian_forces", "cartesian_forces_at_points",
+            "generalized_force", "generalized_velocity", "joint_torques", "maximal_jacobians",
+            "maximal_velocities",
+        ),
+        "dalembert.compiler": ("CompiledFunction",),
+        "dalembert.constraints": (
+            "close_loops", "constraint_bias", "constraint_error", "constraint_forces", "constraint_jacobian",
+            "loop_forces",
+        ),
+        "dalembert.dynamics": (
+            "center_of_mass", "centroidal_momentum", "centroidal_momentum_matrix", "derivative",
+            "hybrid_dynamics", "hybrid_dynamics_derivatives", "inertial_forces", "kinetic_energy",
+            "normalize", "potential_energy",
+        ),
+        "dalembert.floating_base": (
+            "FloatingBaseEquations", "floating_base_equations", "floating_base_inverse_dynamics",
+            "floating_base_jacobian",
+        ),
+        "dalembert.geometry": (
+            "christoffel_symbols", "connection_term", "coriolis_matrix", "coriolis_product",
+            "covariant_derivative", "geodesic", "geodesic_acceleration", "hamiltonian", "hamiltonian_rates",
+            "inner_product", "mass_matrix_rate", "momentum_coordinates", "parallel_transport",
+            "velocity_coordinates",
+        ),
+        "dalembert.identification": (
+            "BaseParameters", "ExcitingMotion", "Identification", "base_parameters", "exciting_motion",
+            "identify", "inertial_parameters", "inverse_dynamics_regressor", "kinetic_energy_regressor",
+            "potential_energy_regressor", "simplify_inertias", "with_inertial_parameters",
+        ),
+        "dalembert.joints": {
+            **{
+                name: name
+                for name in (
+                    "Composite", "Cylindrical", "Helical", "Joint", "Planar", "RackPinion", "Reversed",
+                    "SphereInCylinder", "SphericalEuler", "SphericalExponential", "TimeDependent",
+                    "Translation", "Universal", "UserDefined",
+                )
+            },
+            "Ellipsoid": "EllipsoidJoint",
+        },
+        "dalembert.kinematics": (
+            "InverseKinematics", "Pose", "Poses", "inverse_kinematics", "jacobian_rate", "point_motion",
+        ),
+        "dalembert.shapes": (
+            "Box", "Capsule", "ConvexMesh", "Cylinder", "HeightField", "Mesh", "Plane", "Sphere",
+        ),
+        "dalembert.spatial": ("Force", "Motion"),
+    },
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        value: Any = importlib.import_module(_MODULES[name])
+    elif name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    else:
+        return _find_moved(name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *__all__})

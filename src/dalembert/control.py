@@ -262,10 +262,10 @@ def operational_space(
     >>> model = da.models.arm6()
     >>> q, v = model.random_state(0)
     >>> hand = model.bodies[-1].name
-    >>> x, x_rate, _ = da.point_motion(model, q, v, 0.0 * v, hand)
+    >>> x, x_rate, _ = da.kinematics.point_motion(model, q, v, 0.0 * v, hand)
     >>> tau = da.control.operational_space(model, q, v, hand, x + [0.1, 0.0, 0.0], stiffness=4.0, damping=1.0)
     >>> a = da.forward_dynamics(model, q, v, tau)
-    >>> np.allclose(da.point_motion(model, q, v, a, hand)[2], [0.4, 0.0, 0.0] - x_rate)
+    >>> np.allclose(da.kinematics.point_motion(model, q, v, a, hand)[2], [0.4, 0.0, 0.0] - x_rate)
     True
     """
     if position is None and rotation is None:

@@ -10,7 +10,7 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
-    Ellipsoid,
+    EllipsoidJoint,
     Fixed,
     Free,
     Helical,
@@ -46,7 +46,7 @@ JOINTS = {
     "free": lambda rng: Free(),
     "rack_pinion": lambda rng: RackPinion(0.3),
     "sphere_in_cylinder": lambda rng: SphereInCylinder(axis(rng)),
-    "ellipsoid": lambda rng: Ellipsoid(0.1, 0.2, 0.3),
+    "ellipsoid": lambda rng: EllipsoidJoint(0.1, 0.2, 0.3),
     "composite": lambda rng: Composite([Revolute(axis(rng)), Prismatic(axis(rng))], [place(rng), place(rng)]),
     "reversed": lambda rng: Revolute(axis(rng)).reversed(),
     "reversed_spherical": lambda rng: Spherical().reversed(),

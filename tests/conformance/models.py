@@ -44,7 +44,7 @@ def branched() -> da.Model:
     places = (
         ("root", "world", da.Free()),
         ("ball", "root", da.Spherical()),
-        ("screw", "root", da.Helical((0.5, -0.1, 0.8), 0.2)),
+        ("screw", "root", da.joints.Helical((0.5, -0.1, 0.8), 0.2)),
     )
     for name, parent, joint in places:
         builder.add_body(
@@ -143,8 +143,8 @@ def looped() -> da.Model:
     for name, parent, joint in places:
         builder.add_body(name, parent, joint, placement=random_placement(rng), inertia=random_inertia(rng))
     for name, p, s, joint in (
-        ("fork", "left", "right", da.Universal((0.6, 0.8, 0.0), (0.0, 0.0, 1.0))),
-        ("guide", "world", "right", da.SphereInCylinder((0.0, 0.6, 0.8))),
+        ("fork", "left", "right", da.joints.Universal((0.6, 0.8, 0.0), (0.0, 0.0, 1.0))),
+        ("guide", "world", "right", da.joints.SphereInCylinder((0.0, 0.6, 0.8))),
     ):
         builder.add_loop(name, p, s, joint, random_placement(rng), random_placement(rng))
     builder.add_constraint(_circle)

@@ -11,6 +11,7 @@ from tests.conformance.backends import draw_states
 
 import dalembert as da
 from dalembert import codegen
+from dalembert.api import declared
 from dalembert.codegen.cpu import threads
 
 FUNCTIONS = {
@@ -32,8 +33,8 @@ def restore_threads() -> Iterator[None]:
 
 def arguments(model: da.Model, name: str, dtype: str, rows: int = ROWS) -> list[np.ndarray]:
     states = draw_states(model, rows)
-    return [da.normalize(model, states[key]).astype(dtype) if key == "q" else states[key].astype(dtype)
-            for key in FUNCTIONS[name]]  # fmt: skip
+    states["q"] = da.dynamics.normalize(model, states["q"])
+    return [states[key].astype(dtype) for key in FUNCTIONS[name]]
 
 
 def bits(array: np.ndarray) -> np.ndarray:
@@ -56,7 +57,7 @@ def dtype(request: pytest.FixtureRequest) -> str:
 def test_alone_and_in_batches_of_every_small_size(name: str, dtype: str):
     """The entry point for one sample, one block, its remainders, and blocks with remainders."""
     model = models.branched()
-    function = getattr(da, name)
+    function = getattr(declared, name)
     given = arguments(model, name, dtype)
     whole = function(model, *given)
     function(model, *(x[0] for x in given))  # the second call and later ones take the entry point
@@ -73,7 +74,7 @@ def test_alone_and_in_batches_of_every_small_size(name: str, dtype: str):
 def test_strides_and_broadcasting_do_not_matter(name: str, dtype: str):
     """Rows with gaps, in reverse, in Fortran order, over several axes, and one row for all samples."""
     model = models.branched()
-    function = getattr(da, name)
+    function = getattr(declared, name)
     given = arguments(model, name, dtype, rows=24)
     whole = function(model, *given)
     wide = [np.pad(x, ((0, 0), (3, 2)), constant_values=np.nan)[:, 3:-2] for x in given]
@@ -97,12 +98,12 @@ def test_number_of_threads_does_not_matter(name: str, dtype: str, monkeypatch: p
     given = [np.tile(x, (25, 1)) for x in arguments(model, name, dtype)]
     assert len(given[0]) == 25 * ROWS
     da.set_num_threads(1)
-    whole = getattr(da, name)(model, *given)
+    whole = getattr(declared, name)(model, *given)
     same(whole, np.tile(whole[:ROWS], (25, 1)))
     for count in (2, 3):
         da.set_num_threads(count)
-        same(getattr(da, name)(model, *given), whole)
-    same(getattr(da, name)(model, *(x[7] for x in given)), whole[7])
+        same(getattr(declared, name)(model, *given), whole)
+    same(getattr(declared, name)(model, *(x[7] for x in given)), whole[7])
 
 
 def test_large_batch_of_the_humanoid_is_its_rows():
@@ -122,7 +123,7 @@ def test_large_batch_of_the_humanoid_is_its_rows():
 def test_row_of_nan_stays_its_own_row(name: str, bad: float, dtype: str):
     """Neighbours keep their bits; the row itself is NaN, but for what does not depend on the state."""
     model = models.branched()
-    function = getattr(da, name)
+    function = getattr(declared, name)
     given = arguments(model, name, dtype, rows=19)
     whole = function(model, *given)
     for row in (0, 7, 18):

@@ -56,7 +56,8 @@ def test_inverse_dynamics_by_every_route(s: Sample) -> None:
     f = {"external_forces": s.f}
     poses = al.forward_kinematics(m, s.q)
     in_world = [
-        poses[b].inverse_apply(da.Force.of(force)).to_list() for b, force in zip(m.bodies, s.f, strict=True)
+        poses[b].inverse_apply(da.spatial.Force.of(force)).to_list()
+        for b, force in zip(m.bodies, s.f, strict=True)
     ]
     routes = {
         "RNEA in body coordinates": al.inverse_dynamics(m, *at, **f),
@@ -112,7 +113,7 @@ class Maximal:
             X, _, v_J, c_J = body.jcalc(s.q, s.v)
             E = array(X.motion_matrix())
             velocity = motions[body].velocity
-            weight = body.inertia * da.Motion.of(
+            weight = body.inertia * da.spatial.Motion.of(
                 [0.0, 0.0, 0.0, *motions[body].pose.R.transposed_times(m.gravity).to_list()]
             )
             p = velocity.cross(body.inertia * velocity)

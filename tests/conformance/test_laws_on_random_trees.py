@@ -158,16 +158,20 @@ def test_thrown_spinning_body_keeps_a_straight_line(integrator: Any):
     """The centre of mass moves on a line at constant speed, to rounding, over many steps."""
     model, q, v = thrown_body()
     dt, steps = 0.002, 2000
-    start = da.center_of_mass(model, q)
-    momentum = da.centroidal_momentum(model, q, v)[3:]
+    start = da.dynamics.center_of_mass(model, q)
+    momentum = da.dynamics.centroidal_momentum(model, q, v)[3:]
     speed = momentum / 1.7
     for k in range(1, steps + 1):
         q, v = da.step(model, q, v, np.zeros(6), dt, integrator=integrator)
         if k % 100 == 0:
             rounding = 1e-15 * k  # a few last places at every step
             path = start + speed * k * dt
-            np.testing.assert_allclose(da.center_of_mass(model, q), path, rtol=rounding, atol=rounding)
-            np.testing.assert_allclose(da.centroidal_momentum(model, q, v)[3:], momentum, rtol=rounding)
+            np.testing.assert_allclose(
+                da.dynamics.center_of_mass(model, q), path, rtol=rounding, atol=rounding
+            )
+            np.testing.assert_allclose(
+                da.dynamics.centroidal_momentum(model, q, v)[3:], momentum, rtol=rounding
+            )
             assert abs(np.linalg.norm(q[3:]) - 1.0) < 1e-14
     assert np.linalg.norm(v[:3]) > 5.0
 
@@ -184,9 +188,9 @@ def test_thrown_tree_keeps_its_momentum():
     assert "free" in names
     q, v = model.random_state(3)
     tau = np.zeros(model.nv)
-    before = da.centroidal_momentum(model, q, v)
+    before = da.dynamics.centroidal_momentum(model, q, v)
     for _ in range(200):
         q, v = da.step(model, q, v, tau, 0.001, integrator="rk4")
     np.testing.assert_allclose(
-        da.centroidal_momentum(model, q, v), before, rtol=0, atol=1e-8 * np.abs(before).max()
+        da.dynamics.centroidal_momentum(model, q, v), before, rtol=0, atol=1e-8 * np.abs(before).max()
     )

@@ -12,7 +12,7 @@ from tests.catalogue_calls import CALLS as CATALOGUED
 from tests.catalogue_calls import at_arm, ball_arm, linkage, state
 
 import dalembert as da
-from dalembert import api
+from dalembert.api import declared
 from dalembert.compiler.library import FUNCTIONS
 from dalembert.model import configuration
 
@@ -42,7 +42,7 @@ class PublicCall(NamedTuple):
 
     def __call__(self, arrays: Arrays) -> list[Any]:
         found = self.function(self.model(), *arrays)
-        if isinstance(found, da.Poses):
+        if isinstance(found, da.kinematics.Poses):
             found = (found.rotation, found.translation)
         return list(found) if isinstance(found, tuple) else [found]
 
@@ -59,7 +59,9 @@ class PublicCall(NamedTuple):
             else:
                 found[name] = x * rng.uniform(0.8, 1.2, size=(count, *x.shape))
         if model.loops:
-            found["q"], v = da.close_loops(model, found["q"], found.get("v", np.zeros((count, model.nv))))
+            found["q"], v = da.constraints.close_loops(
+                model, found["q"], found.get("v", np.zeros((count, model.nv)))
+            )
             if "v" in found:
                 found["v"] = v
         return [found[name] for name in self.names]
@@ -107,8 +109,9 @@ def _with_forces(function: Callable[..., Any]) -> Callable[..., Any]:
 def _of_trees() -> list[PublicCall]:
     """Those that take arrays alone and are not in the table of the catalogue's tests."""
     others = {call.function.__name__ for call in CATALOGUED if call.model is ball_arm}
-    names = [name for name in api.__all__ if name in FUNCTIONS and name not in others]
-    calls = [_call(getattr(da, name), ball_arm) for name in names]
+    names = [name for name, found in FUNCTIONS.items() if found.subject and name not in others]
+    calls = [_call(getattr(declared, name), ball_arm) for name in names]
+    calls.append(_call(da.step, ball_arm))
     on_loops = ("constraint_", "loop_", "floating_base_")
     return [
         call
@@ -125,9 +128,14 @@ def _field(model: Any, q: Any) -> list[Any]:
 TREE_CALLS = [
     *_of_trees(),
     PublicCall("jacobian", at_arm(da.jacobian), ball_arm, ("q",)),
-    PublicCall("jacobian_rate", lambda m, q, v: da.jacobian_rate(m, q, v, "arm"), ball_arm, ("q", "v")),
     PublicCall(
-        "point_motion", lambda m, q, v, a: da.point_motion(m, q, v, a, "arm"), ball_arm, ("q", "v", "a")
+        "jacobian_rate", lambda m, q, v: da.kinematics.jacobian_rate(m, q, v, "arm"), ball_arm, ("q", "v")
+    ),
+    PublicCall(
+        "point_motion",
+        lambda m, q, v, a: da.kinematics.point_motion(m, q, v, a, "arm"),
+        ball_arm,
+        ("q", "v", "a"),
     ),
     PublicCall(
         "forward_dynamics-external",
@@ -137,16 +145,19 @@ TREE_CALLS = [
     ),
     PublicCall(
         "hybrid_dynamics_derivatives",
-        lambda m, *x: da.hybrid_dynamics_derivatives(m, *x, prescribed=("arm",)),
+        lambda m, *x: da.dynamics.hybrid_dynamics_derivatives(m, *x, prescribed=("arm",)),
         ball_arm,
         ("q", "v", "tau", "a"),
     ),
     PublicCall(
         "step-rk4", lambda m, *x: da.step(m, *x, dt=0.01, integrator="rk4"), ball_arm, ("q", "v", "tau")
     ),
-    PublicCall("derivative", lambda m, q: da.derivative(da.mass_matrix, m, q), ball_arm, ("q",)),
+    PublicCall("derivative", lambda m, q: da.dynamics.derivative(da.mass_matrix, m, q), ball_arm, ("q",)),
     PublicCall(
-        "covariant_derivative", lambda m, *x: da.covariant_derivative(m, _field)(*x), ball_arm, ("q", "v")
+        "covariant_derivative",
+        lambda m, *x: da.geometry.covariant_derivative(m, _field)(*x),
+        ball_arm,
+        ("q", "v"),
     ),
     PublicCall(
         "feedback_linearization-gains",
@@ -154,16 +165,16 @@ TREE_CALLS = [
         ball_arm,
         ("q", "v", "stiffness"),
     ),
-]  # fmt: skip
+]
 
 LOOP_CALLS = [
     _call(function, linkage)
     for function in (
         da.bias_forces,
-        da.centroidal_momentum,
+        da.dynamics.centroidal_momentum,
         da.forward_kinematics,
         da.integrate,
-        da.kinetic_energy,
+        da.dynamics.kinetic_energy,
         da.mass_matrix,
     )
 ]
@@ -172,9 +183,11 @@ LOOP_CALLS = [
 PUBLIC_CALLS = [*TREE_CALLS, *LOOP_CALLS, *_catalogued()]
 
 IN_NUMPY: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
-    "actuation": lambda foreign: da.actuation(linkage(), foreign(_at(linkage, "q"))),
-    "close_loops": lambda foreign: da.close_loops(linkage(), foreign(_at(linkage, "q"))),
-    "close_loops v": lambda foreign: da.close_loops(linkage(), _at(linkage, "q"), foreign(_at(linkage, "v"))),
+    "actuation": lambda foreign: da.analysis.actuation(linkage(), foreign(_at(linkage, "q"))),
+    "close_loops": lambda foreign: da.constraints.close_loops(linkage(), foreign(_at(linkage, "q"))),
+    "close_loops v": lambda foreign: da.constraints.close_loops(
+        linkage(), _at(linkage, "q"), foreign(_at(linkage, "v"))
+    ),
     "convert_state": lambda foreign: da.convert_state(
         ball_arm(), foreign(_at(ball_arm, "q")), source="dalembert", target="pinocchio"
     ),
@@ -184,31 +197,31 @@ IN_NUMPY: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
     "force_at_point": lambda foreign: da.force_at_point(
         ball_arm(), _at(ball_arm, "q"), "arm", np.zeros(3), foreign(np.ones(3))
     ),
-    "geodesic": lambda foreign: da.geodesic(
+    "geodesic": lambda foreign: da.geometry.geodesic(
         ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), 0.1, 2
     ),
     "rollout": lambda foreign: da.rollout(
         ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), steps=1, dt=0.01
     ),
-    "identify": lambda foreign: da.identify(
+    "identify": lambda foreign: da.identification.identify(
         ball_arm(), *(_at(ball_arm, name) for name in "qva"), foreign(_at(ball_arm, "tau"))
     ),
-    "inverse_kinematics": lambda foreign: da.inverse_kinematics(
+    "inverse_kinematics": lambda foreign: da.kinematics.inverse_kinematics(
         ball_arm(), {"arm": np.ones(3)}, foreign(_at(ball_arm, "q"))
     ),
-    "inverse_kinematics target": lambda foreign: da.inverse_kinematics(
+    "inverse_kinematics target": lambda foreign: da.kinematics.inverse_kinematics(
         ball_arm(), {"arm": foreign(np.ones(3))}, _at(ball_arm, "q")
     ),
-    "mobility": lambda foreign: da.mobility(linkage(), foreign(_at(linkage, "q"))),
-    "parallel_transport": lambda foreign: da.parallel_transport(
+    "mobility": lambda foreign: da.analysis.mobility(linkage(), foreign(_at(linkage, "q"))),
+    "parallel_transport": lambda foreign: da.geometry.parallel_transport(
         ball_arm(), foreign(_at(ball_arm, "q")), _at(ball_arm, "v"), _at(ball_arm, "v"), 0.1
     ),
     "sensitivity": lambda foreign: da.analysis.sensitivity(
         ball_arm(), _at(ball_arm, "q"), foreign(_at(ball_arm, "tau"))
     ),
     "condition_number": lambda foreign: da.analysis.condition_number(ball_arm(), foreign(_at(ball_arm, "q"))),
-    "with_inertial_parameters": lambda foreign: da.with_inertial_parameters(
-        ball_arm(), foreign(da.inertial_parameters(ball_arm()))
+    "with_inertial_parameters": lambda foreign: da.identification.with_inertial_parameters(
+        ball_arm(), foreign(da.identification.inertial_parameters(ball_arm()))
     ),
 }
 """Calls, with one array of another library, of functions that compute in NumPy."""

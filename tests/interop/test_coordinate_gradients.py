@@ -10,6 +10,7 @@ import pytest
 from tests.interop.public_calls import rate_matrix
 
 import dalembert as da
+from dalembert.compiler import CompiledFunction
 from dalembert.errors import MissingExtraError
 from dalembert.interop.coordinate_gradients import evaluate, pull_back, push_forward
 
@@ -20,13 +21,13 @@ def mixed() -> da.Model:
     """Every way in which v differs from the rates of q."""
     builder = da.ModelBuilder()
     builder.add_body("base", "world", da.Free(), inertia=SOLID)
-    builder.add_body("sheet", "base", da.Planar(), inertia=SOLID)
+    builder.add_body("sheet", "base", da.joints.Planar(), inertia=SOLID)
     builder.add_body("ball", "sheet", da.Spherical(), inertia=SOLID)
     builder.add_body("tip", "ball", da.Revolute((0, 1, 0)), inertia=SOLID)
     return builder.build()
 
 
-def called(function: da.CompiledFunction, arrays: list[np.ndarray]) -> list[np.ndarray]:
+def called(function: CompiledFunction, arrays: list[np.ndarray]) -> list[np.ndarray]:
     return evaluate(function, arrays, "raise")
 
 
@@ -34,7 +35,7 @@ def test_gradients_by_coordinates_are_the_shortest_with_the_same_slope():
     """g = pinv(Q)^T g_t: equal to g_t along the manifold, nothing across it."""
     model = mixed()
     q, v = model.random_state(3)
-    f = da.compile(da.kinetic_energy, model)
+    f = da.compile(da.dynamics.kinetic_energy, model)
     (gradient,) = pull_back(called, f, [q, v], [np.array(1.0)], [0])
     Q = rate_matrix(model, q)
     np.testing.assert_allclose(gradient, np.linalg.pinv(Q).T @ f.vjp("q")(q, v, 1.0), rtol=1e-12, atol=1e-12)

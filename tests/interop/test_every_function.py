@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from tests.interop.array_libraries import LIBRARIES, MISSING
 from tests.interop.public_calls import IN_NUMPY, PUBLIC_CALLS, TREE_CALLS, PublicCall, rate_matrix
+from tests.public_stubs import SUBJECTS
 
 import dalembert as da
+from dalembert.compiler import CompiledFunction
 from dalembert.errors import DtypeError
 
 Array = np.ndarray
@@ -40,7 +42,7 @@ def compiled_call(
     """
     seen = []
 
-    def spy(function: da.CompiledFunction, values: list[Any], out: object, check: str) -> Any:
+    def spy(function: CompiledFunction, values: list[Any], out: object, check: str) -> Any:
         seen.append((function, values))
         return original(function, values, out, check)
 
@@ -127,7 +129,8 @@ def test_gradients_pass_the_libraries_own_checks(library: Any, call: PublicCall)
 
     def from_any_length(*given: Any) -> tuple[Any, ...]:
         normal = [
-            da.normalize(call.model(), x) if call.is_configuration(k) else x for k, x in enumerate(given)
+            da.dynamics.normalize(call.model(), x) if call.is_configuration(k) else x
+            for k, x in enumerate(given)
         ]
         return tuple(call(normal))
 
@@ -174,7 +177,7 @@ def test_every_public_function_of_arrays_is_called_here():
     tried = {str(name).partition("-")[0].partition(" ")[0] for name in (*PUBLIC_CALLS, *IN_NUMPY)}
     untried = [
         name
-        for module in (da, da.control)
+        for module in (da, da.control, *(getattr(da, subject) for subject in SUBJECTS))
         for name in module.__all__
         if inspect.isfunction(getattr(module, name))
         and "ArrayLike" in str(inspect.signature(getattr(module, name)))

@@ -49,7 +49,7 @@ def test_second_derivatives_are_exact_along_the_manifold():
 
     def gradient(q):
         given = tensor(q, requires_grad=True)
-        energy = da.kinetic_energy(model, given, tensor(v))
+        energy = da.dynamics.kinetic_energy(model, given, tensor(v))
         return given, torch.autograd.grad(energy, given, create_graph=True)[0]
 
     given, found = gradient(q)
@@ -95,20 +95,20 @@ def test_vmap_and_the_transforms_of_torch_func_agree_with_batches():
     by_rows = torch.func.vmap(lambda q, tau: da.forward_dynamics(model, q, v[0], tau), in_dims=(0, 1))
     expected = da.forward_dynamics(model, q, v[0], tau)
     assert torch.equal(by_rows(q, tau.T.contiguous()), expected)
-    energy = functools.partial(da.kinetic_energy, model)
+    energy = functools.partial(da.dynamics.kinetic_energy, model)
     gradients = torch.func.vmap(torch.func.grad(energy), in_dims=(0, None))(q, v[0])
     for row, gradient in zip(q, gradients, strict=True):
         assert torch.equal(gradient, torch.func.grad(energy)(row, v[0]))
     forces = functools.partial(da.gravity_forces, model)
     forward, reverse = torch.func.jacfwd(forces)(q[0]), torch.func.jacrev(forces)(q[0])
     np.testing.assert_allclose(forward, reverse, atol=1e-12)
-    potential = functools.partial(da.potential_energy, model)
+    potential = functools.partial(da.dynamics.potential_energy, model)
     np.testing.assert_allclose(torch.func.hessian(potential)(q[0]), reverse, atol=1e-12)
 
 
 def test_nested_vmap_with_batches_inside():
     q, v, _ = (x.detach() for x in state(3, 4))
-    energy = functools.partial(da.kinetic_energy, arm())
+    energy = functools.partial(da.dynamics.kinetic_energy, arm())
     found = torch.func.vmap(torch.func.vmap(energy, in_dims=(0, None)), in_dims=(0, None))(q, v[0])
     assert found.shape == (3, 4, 4)
     assert torch.equal(found[1, 2], energy(q[1, 2], v[0]))

@@ -8,7 +8,7 @@ from tests.algorithms.trees import JOINTS, close, inertia, place, random_tree, s
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert.algorithms.aligned import aligned
-from dalembert.compiler.catalogue import FUNCTIONS
+from dalembert.compiler.library import FUNCTIONS
 from dalembert.errors import ArgumentError, ModelError, UnknownNameError
 from dalembert.model.equivalence import augmented_inertias, exchangeable_inertias, simplify_inertias
 from dalembert.spatial import Motion, RigidInertia
@@ -142,7 +142,8 @@ def test_inverse_dynamics_of_the_simplified_model_costs_less(name, least):
     """RBDA-9.7-SIMPLIFY: the book's 15 % of RNEA: counted 12.5 % on GU(6), 19.6 % on a six-joint arm."""
     model = da.models.gu(6) if name == "gu" else da.models.arm6()
     before, after = (
-        da.compile(da.inverse_dynamics, m).operation_count.total for m in (model, da.simplify_inertias(model))
+        da.compile(da.inverse_dynamics, m).operation_count.total
+        for m in (model, da.identification.simplify_inertias(model))
     )
     assert 1.0 - after / before > least
 

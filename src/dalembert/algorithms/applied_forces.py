@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from dalembert.algorithms.aligned import AlignedBody
+from dalembert.algorithms.declaration import public
 from dalembert.algorithms.dense import total
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, ShapeError, require_choice
@@ -155,8 +156,17 @@ FRICTION_SPEED = 1e-3
 """s of Eq. (1) [rad/s or m/s]: at this speed friction has 71 % of its full size."""
 
 
+@public("dynamics", "q v", method="joints", differentiable=True)
 def passive_forces(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
-    """Return tau `(nv,)` of springs, damping and dry friction [N m or N]; Eq. (1)."""
+    """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N].
+
+    These are the spring, damping and dry-friction forces of the joints. They are not part of the equation of
+    motion; `step` adds them to tau.
+
+    >>> model = da.models.pendulum(damping=0.5)
+    >>> print(da.passive_forces(model, q=[0.3], v=[2.0]))
+    [-1.]
+    """
     return tree.collect(
         tree.outward(lambda body, _: ((), _joint_forces(body, body.own_q(q), body.own_v(v))), ())
     )

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.declaration import per_body, public
 from dalembert.algorithms.dense import Matrix, PseudoInverse, dot, identity, symmetric_pseudo_inverse
 from dalembert.algorithms.jacobians import all_jacobians, jacobian
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import has_couplings, velocity_places
+from dalembert.errors import ArgumentError
 from dalembert.model.body import Body, Frame, JointMotion
 from dalembert.model.joints import Joint
 from dalembert.model.joints.subspaces import combination
@@ -39,8 +41,19 @@ def joint_forces(tree: Tree, q: Scalars, forces: PerBody[Force], *, time: Time =
 # omega_k and the velocity v_k of the body's centre of mass, in world axes.
 
 
+@public("cartesian", "q v", method="tree", optional=("time",))
 def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> PerBody[Motion]:
-    """Return V_k of every body, by recursion instead of J (Eq. 60)."""
+    """Return the velocities V_k = (omega_k, v_k) = J_k v of all bodies `(…, n_bodies, 6)` [rad/s, m/s].
+
+    v_k is the velocity of the body's centre of mass; both parts are in world axes, angular first. Engines
+    that use maximal coordinates have these velocities, mostly with the linear part first. Liu & Jain Eqs 58
+    and 60.
+
+    >>> import dalembert as da
+    >>> model = da.models.pendulum()
+    >>> da.cartesian.maximal_velocities(model, [0.0], [2.0]).shape
+    (1, 6)
+    """
     require_centers_of_mass(tree, "maximal_velocities")
     poses = forward_kinematics(tree, q, time=time)
     velocities = body_velocities(tree, q, v, time=time)
@@ -49,8 +62,20 @@ def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None)
     )
 
 
+@public("cartesian", "q", method="tree", optional=("time",))
 def maximal_jacobians(model: Model, q: Scalars, *, time: Time = None) -> PerBody[Matrix]:
-    """Return J_k `(6, nv)` of every body: J_omega over J_v of the centre of mass, in world axes (Eq. 58)."""
+    """Return the Jacobians J_k(q) `(…, n_bodies, 6, nv)` with `maximal_velocities` = J v.
+
+    The rows are those of J_omega, then of J_v at the body's centre of mass, in world axes. A torque and a
+    force at that point contribute the generalized force J_k^T (torque, force). Liu & Jain Eq. 58.
+
+    >>> import dalembert as da, numpy as np
+    >>> model = da.models.two_link_arm()
+    >>> J = da.cartesian.maximal_jacobians(model, [0.3, -0.8])
+    >>> V = da.cartesian.maximal_velocities(model, [0.3, -0.8], [1.0, 2.0])
+    >>> bool(np.allclose(J @ [1.0, 2.0], V))
+    True
+    """
     require_centers_of_mass(model, "maximal_jacobians")
 
     def center(index: int) -> Frame:
@@ -222,11 +247,40 @@ class GeneralizedVelocity(NamedTuple):
     residual: PerBody[Motion]
 
 
+@public(
+    "cartesian",
+    "q body_velocities",
+    optional=("time",),
+    method="least_squares",
+    others=lambda: {
+        "pseudo_inverse": generalized_velocity_by_pseudo_inverse,
+        "joint_by_joint": generalized_velocity_joint_by_joint,
+        "rotations_first": generalized_velocity_rotations_first,
+    },
+    shapes={"body_velocities": per_body(6)},
+    returns="tuple[Array, Array]",
+)
 def generalized_velocity(
     tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
-    """Return v = J^+ V (Eq. 61) without forming J:
-    the normal equations in linear time, see `least_squares`."""
+    """Return v = J^+ V `(…, nv)` and the residual V - J v `(…, n_bodies, 6)` for given body velocities V.
+
+    `body_velocities`: V `(…, n_bodies, 6)`, (omega, v of the centre of mass) of every body in world axes. The
+    residual is zero if and only if V is compatible with the joints; otherwise v is the least-squares
+    solution, with a radian weighted like a metre. At a singular joint it is the solution of least norm. Liu &
+    Jain Eq. 61.
+
+    `method`: "least_squares" (the default, in linear time), "pseudo_inverse" (the same by J^T J, as in the
+    text), "joint_by_joint" (from each joint's relative velocity alone; the same if the residual is zero),
+    "rotations_first" (Eq. 66: rotations, then translations; not for joints that chain parallel axes).
+
+    >>> import dalembert as da, numpy as np
+    >>> model = da.models.two_link_arm()
+    >>> V = da.cartesian.maximal_velocities(model, [0.3, -0.8], [1.0, 2.0])
+    >>> v, residual = da.cartesian.generalized_velocity(model, [0.3, -0.8], V)
+    >>> v.round(6).tolist(), bool(abs(residual).max() < 1e-12)
+    ([1.0, 2.0], True)
+    """
     require_centers_of_mass(tree, "generalized_velocity")
     poses = forward_kinematics(tree, q, time=time)
     weights = unit_weights(tree)
@@ -459,6 +513,14 @@ Vectors = Sequence[Scalars]
 """Three scalars a body."""
 
 
+@public(
+    "cartesian",
+    "q",
+    optional=("forces", "points", "torques", "joint_torques", "time"),
+    method="tree",
+    shapes=dict.fromkeys(("forces", "points", "torques", "joint_torques"), per_body(3)),
+    one_of=("forces", "torques", "joint_torques"),
+)
 def generalized_force(
     tree: Tree,
     q: Scalars,
@@ -469,8 +531,24 @@ def generalized_force(
     joint_torques: Vectors | None = None,
     time: Time = None,
 ) -> list[Scalar]:
-    """Return Q `(nv,)` of forces f_k at the points r_k (default: the centres of mass),
-    torques tau'_k and tau^_k."""
+    """Compute Q = sum J'_v^T f_k + J_omega^T tau'_k + J^_omega^T tau^_k `(…, nv)` [N m or N].
+
+    All arguments are `(…, n_bodies, 3)`. `forces`: f_k [N] at the world `points` r_k [m] (default: the
+    centres of mass), in world axes. `torques`: tau'_k [N m] on the bodies, in world axes, without the moments
+    of f_k. `joint_torques`: tau^_k [N m] in the axes of the parent body, on body k and reversed on its
+    parent. Liu & Jain Eqs 67 and 69.
+
+    >>> import dalembert as da, numpy as np
+    >>> model = da.models.pendulum()
+    >>> weight = model.total_mass * np.array([[0.0, 0.0, -9.81]])
+    >>> Q = da.cartesian.generalized_force(model, [0.5], weight)
+    >>> bool(np.allclose(Q, -da.gravity_forces(model, [0.5])))
+    True
+    """
+    if forces is torques is joint_torques is None:
+        raise ArgumentError("generalized_force needs forces, torques or joint_torques; none was given")
+    if forces is None and points is not None:
+        raise ArgumentError("generalized_force: points are where forces act, and no forces were given")
     if forces is not None and points is None:
         require_centers_of_mass(tree, "generalized_force")
     poses = forward_kinematics(tree, q, time=time)
@@ -496,9 +574,21 @@ def generalized_force(
     return [a + b for a, b in zip(Q, tree.collect(turning), strict=True)]  # (69)
 
 
+@public(
+    "cartesian", "q joint_torques", method="tree", optional=("time",), shapes={"joint_torques": per_body(3)}
+)
 def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time = None) -> PerBody[Vec3]:
-    """Return tau' = (R^T D)^T tau^ (Eq. 68), in world axes:
-    the joint's on its body, its opposite on the parent."""
+    """Return the torques tau' = (R^T D)^T tau^ `(…, n_bodies, 3)` [N m] of joint torques on the bodies.
+
+    `joint_torques`: tau^_k `(…, n_bodies, 3)` [N m] in the axes of the parents. Each acts as R_p tau^_k on
+    body k and reversed on its parent; the result is in world axes. Torques of joints between two bodies add
+    up to zero. Liu & Jain Eq. 68.
+
+    >>> import dalembert as da
+    >>> model = da.models.two_link_arm()
+    >>> da.cartesian.body_torques(model, [0.0, 0.0], [[0.0, 3.0, 0.0], [0.0, 1.0, 0.0]]).tolist()
+    [[0.0, 2.0, 0.0], [0.0, 1.0, 0.0]]
+    """
     poses = forward_kinematics(tree, q, time=time)
 
     def in_world(body: Body) -> Vec3:
@@ -513,9 +603,20 @@ def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time =
     return tree.inward(step, Vec3.zero())[0]
 
 
+@public("cartesian", "q tau", method="least_squares", optional=("time",))
 def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None) -> PerBody[Force]:
-    """Return (tau_k, f_k) of every body, in world axes at its centre of mass:
-    the shortest solution of Eq. 70."""
+    """Return torques and forces (tau_k, f_k) = (J^T)^+ Q on all bodies `(…, n_bodies, 6)` [N m, N].
+
+    `tau`: generalized forces Q `(…, nv)`. Of all torques and forces at the centres of mass, in world axes,
+    that do the same work, the result has the least norm. `generalized_force` with `forces` and `torques` maps
+    it back to Q. Liu & Jain Eq. 70.
+
+    >>> import dalembert as da, numpy as np
+    >>> model = da.models.two_link_arm()
+    >>> F = da.cartesian.cartesian_forces(model, [0.3, -0.8], [1.0, 2.0])
+    >>> da.cartesian.generalized_force(model, [0.3, -0.8], F[:, 3:], torques=F[:, :3]).round(6).tolist()
+    [1.0, 2.0]
+    """
     require_centers_of_mass(tree, "cartesian_forces")
     poses = forward_kinematics(tree, q, time=time)
     y = least_squares(tree, q, unit_weights(tree), None, tau, time=time)
@@ -528,11 +629,29 @@ def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None)
     return PerBody([as_force(body) for body in tree.bodies])
 
 
+@public(
+    "cartesian",
+    "q tau points",
+    method="least_squares",
+    optional=("time",),
+    shapes={"points": per_body(3)},
+    returns="tuple[Array, Array]",
+)
 def cartesian_forces_at_points(
     tree: Tree, q: Scalars, tau: Scalars, points: Vectors, *, time: Time = None
 ) -> tuple[PerBody[Vec3], PerBody[Vec3]]:
-    """Return (f_k at the points r_k in world axes, tau^_k in the parents' axes):
-    the shortest solution of Eq. 69."""
+    """Return forces f_k at given points and joint torques tau^_k `(…, n_bodies, 3)` [N, N m] that equal tau.
+
+    They are the least-norm solution of Q = J'_v^T f + J^_omega^T tau^ (Liu & Jain Eq. 69), with forces in
+    world axes at the world `points` `(…, n_bodies, 3)` [m] and joint torques in the axes of the parents.
+
+    >>> import dalembert as da, numpy as np
+    >>> model, q = da.models.two_link_arm(), [0.3, -0.8]
+    >>> points = np.ones((2, 3))
+    >>> f, torques = da.cartesian.cartesian_forces_at_points(model, q, [1.0, 2.0], points)
+    >>> da.cartesian.generalized_force(model, q, f, points=points, joint_torques=torques).round(6).tolist()
+    [1.0, 2.0]
+    """
     poses = forward_kinematics(tree, q, time=time)
     local = [_local(poses[body], Vec3.of(points[body.index])) for body in tree.bodies]
     weights = PerBody([RigidInertia(1.0, r, SymMat3.zero()) for r in local])
@@ -543,12 +662,21 @@ def cartesian_forces_at_points(
     return PerBody(forces), PerBody(turned)
 
 
+@public("cartesian", "q tau", method="joint_by_joint", optional=("time",), returns="tuple[Array, Array]")
 def joint_torques(
     tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None
 ) -> tuple[PerBody[Vec3], list[Scalar]]:
-    """Return tau^_k = (J^_omega,k^T)^+ Q_k in the parents' axes (Eq. 71), and Q - J^_omega^T tau^.
+    """Return the joint torques tau^_k = (J^_omega,k^T)^+ Q_k `(…, n_bodies, 3)` [N m] and the rest `(…, nv)`.
 
-    The rest is the share of the joints' sliding, which torques cannot do; zero where joints only turn.
+    Each torque is the shortest one that does the work of its joint's generalized forces, in the axes of the
+    parent body. The rest Q - J^_omega^T tau^ holds the forces of translations, which torques cannot produce;
+    it is zero for joints that only rotate. Liu & Jain Eq. 71.
+
+    >>> import dalembert as da, numpy as np
+    >>> model = da.models.two_link_arm()
+    >>> torques, rest = da.cartesian.joint_torques(model, [0.3, -0.8], [1.0, 2.0])
+    >>> np.linalg.norm(torques, axis=1).round(6).tolist(), rest.round(6).tolist()
+    ([1.0, 2.0], [0.0, 0.0])
     """
 
     def own(body: Body) -> tuple[Vec3, list[Scalar]]:

@@ -12,17 +12,26 @@ that the rank decision drops are dropped here too, so that the result is the der
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, Stabilization
 from dalembert.algorithms.constraints import constraint_equations, stabilized
+from dalembert.algorithms.declaration import CONSTRAINED_LOADS, LOADS, REQUIRED, later, public
 from dalembert.algorithms.dense import Matrix, dot, identity, plus, product, times, transpose, unit, zeros
-from dalembert.algorithms.derivatives import Derivatives, solved_columns, spanning_tree_derivatives
+from dalembert.algorithms.derivatives import (
+    Derivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+    solved_columns,
+    spanning_tree_derivatives,
+)
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.hybrid import hybrid_dynamics, merged_parents, prescribed_places
+from dalembert.algorithms.hybrid import PRESCRIBED, hybrid_dynamics, merged_parents, prescribed_places
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.algorithms.loops.constrained_dynamics import constrained_motion, constrained_system
 from dalembert.algorithms.open_tree import is_constrained, variable_parents
+from dalembert.algorithms.preconditions import CAN_BE_PRESCRIBED, HAS_INVERSE, KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.algorithms.sparse import factor_with_reciprocals
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
@@ -160,6 +169,17 @@ class HybridDerivatives(NamedTuple):
     tau_by_a: Matrix
 
 
+@public(
+    "dynamics",
+    "q v tau a",
+    optional=CONSTRAINED_LOADS,
+    method="spatial",
+    options={"prescribed": replace(PRESCRIBED, default=REQUIRED)},
+    frame_free=True,
+    preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
+    empty=(0, 0),
+    returns="HybridDynamicsDerivatives",
+)
 def hybrid_dynamics_derivatives(
     tree: Tree,
     q: Scalars,
@@ -171,8 +191,22 @@ def hybrid_dynamics_derivatives(
     stabilization: Stabilization = None,
     **given: Unpack[Loads],
 ) -> HybridDerivatives:
-    """Return the derivatives of (a, tau) = `hybrid.hybrid_dynamics` by (1);
-    under constraints, by dual numbers."""
+    """Return the derivatives of (a, tau) = `hybrid_dynamics`, eight matrices `(…, nv, nv)` from one kernel.
+
+    With free joints 1, prescribed joints 2 and D = dID/dx at the resulting motion:
+
+        da_1 = M_11^-1 (dtau_1 - D_1 dx - M_12 da_2),   dtau_2 = D_2 dx + M_21 da_1 + M_22 da_2
+
+    (Featherstone 2008 section 9.1). Models with loops or other constraints use dual numbers. Arguments as in
+    `hybrid_dynamics`; `out`: eight arrays for the results.
+
+    >>> model = da.models.double_pendulum()
+    >>> first = [model.joints[0].name]
+    >>> found = da.dynamics.hybrid_dynamics_derivatives(
+    ...     model, [0.0, 0.1], [0.0, 0.0], [0.0, 0.0], [2.0, 0.0], prescribed=first)
+    >>> found.a_by_a.round(3).tolist()  # what the second joint does when the first accelerates
+    [[1.0, 0.0], [-1.995, 0.0]]
+    """
     known_places = prescribed_places(tree, prescribed)
     n = tree.nv
 
@@ -206,3 +240,83 @@ def hybrid_dynamics_derivatives(
     for i in free:
         tau_by[2][i] = unit(n, i)
     return HybridDerivatives(*a_by, *tau_by)
+
+
+# The derivatives that are public, for trees and for systems with constraints.
+
+
+@public(
+    "dynamics",
+    "q v a",
+    name="inverse_dynamics_derivatives",
+    optional=LOADS,
+    others={
+        "spatial": inverse_dynamics_derivatives,
+        "directional": directional_inverse_dynamics_derivatives,
+        "guenter_rose": later("textbook:inverse_dynamics_partials"),
+    },
+    frame_free=True,
+    preconditions=(KEEPS_CONSTRAINTS, WITHIN_REACH),
+    empty=(0, 0),
+    returns="tuple[Array, Array, Array]",
+)
+def any_inverse_dynamics_derivatives(tree: Tree, *args: Any, **given: Any) -> tuple[Matrix, ...]:
+    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(…, nv, nv)` each, from one kernel.
+
+    Column k of dtau/dq is the derivative along `integrate(q, e_k)` on the tangent space. For trees dtau/da =
+    M. Entries of two joints of which neither supports the other are zero. `external_forces` as in
+    `inverse_dynamics`, constant in the coordinates in which they are given. `out`: three arrays for the
+    results.
+
+    With composites I^c, B^c, f^c of subtrees and the changes psi, chi, phi of velocity and acceleration,
+    dtau_i/dq_j = S_i . (I_i^c chi_j + 2 B_i^c psi_j), in O(n d) (Singh, Russell, Wensing 2022; Carpentier,
+    Mansard 2018), extended to joints whose S depends on q. `method="directional"`: by dual numbers, the
+    default for models with loops or other constraints; `"guenter_rose"`: the recursions of Guenter and Rose
+    (2000).
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> by_q, by_v, by_a = da.inverse_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
+    >>> print(by_q.round(4), by_v.round(4), by_a.round(4))  # m g l cos q, 0, m l^2
+    [[29.43]] [[0.]] [[12.]]
+    """
+    if is_constrained(tree):
+        return directional_inverse_dynamics_derivatives(tree, *args, **given)
+    return inverse_dynamics_derivatives(tree, *args, **given)
+
+
+@public(
+    "dynamics",
+    "q v tau",
+    name="forward_dynamics_derivatives",
+    optional=CONSTRAINED_LOADS,
+    others={
+        "spatial": forward_dynamics_derivatives,
+        "implicit": constrained_forward_dynamics_derivatives,
+        "directional": directional_forward_dynamics_derivatives,
+    },
+    frame_free=True,
+    preconditions=HAS_INVERSE,
+    empty=(0, 0),
+    returns="tuple[Array, Array, Array]",
+)
+def any_forward_dynamics_derivatives(tree: Tree, *args: Any, **given: Any) -> tuple[Matrix, ...]:
+    """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau), `(…, nv, nv)` each, from one kernel.
+
+    From tau = ID(q, v, a(q, v, tau)): da/dx = -M^-1 dID/dx at the resulting a, and da/dtau = M^-1, with one
+    sparse factorisation of M. Derivatives with respect to q are on the tangent space. `external_forces` as in
+    `inverse_dynamics`, constant in the coordinates in which they are given. `out`: three arrays for the
+    results.
+
+    If loops or other constraints bind the coordinates, M a + b - K^T lambda = tau and K a = k are
+    differentiated together (`method="implicit"`); the rank of da/dtau is then that of the motions that K
+    allows. `stabilization` as in `forward_dynamics`. `method="directional"`: by dual numbers.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> by_q, by_v, by_tau = da.forward_dynamics_derivatives(model, [np.pi / 3], [0.0], [0.0])
+    >>> print(by_q.round(4), by_tau.round(4))  # -g / l cos q, 1 / (m l^2)
+    [[-2.4525]] [[0.0833]]
+    """
+    if is_constrained(tree):
+        return constrained_forward_dynamics_derivatives(tree, *args, **given)
+    given.pop("stabilization", None)  # of constraints alone
+    return forward_dynamics_derivatives(tree, *args, **given)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from dalembert.algorithms.aligned import AlignedTree
 from dalembert.algorithms.applied_forces import Stabilization, stabilized_row
+from dalembert.algorithms.declaration import kernel, public
 from dalembert.algorithms.dense import identity, unit
 from dalembert.algorithms.open_tree import velocity_places
 from dalembert.errors import ArgumentError, ModelError, require_choice
@@ -498,6 +499,64 @@ class ClosingEquations(NamedTuple):
     gap: list[Scalar]
 
 
+@public("constraints", "q", method="nearby", optional=("time",), frame_free=True)
+def constraint_jacobian(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> list[list[Scalar]]:
+    """Compute the constraint Jacobian K(q) `(…, nc, nv)` of K v = 0 (or a prescribed rate) and K a = k.
+
+    Loop joints come in order, with 6 - nv rows T^T J_L each in the loop joint's successor frame, then the
+    user constraints (Featherstone 2008 Eqs 8.18 to 8.20).
+
+    >>> model = da.models.four_bar()
+    >>> K = da.constraints.constraint_jacobian(model, model.neutral())
+    >>> print(K.shape, np.linalg.matrix_rank(K))
+    (5, 3) 2
+    """
+    return constraint_equations(tree, q, [0.0] * tree.nv, time=time).K
+
+
+@public("constraints", "q v", method="nearby", optional=("time",), frame_free=True)
+def constraint_bias(tree: Tree, q: Scalars, v: Scalars, *, time: Scalar | None = None) -> list[Scalar]:
+    """Compute the velocity-product term k(q, v) = -K' v `(…, nc)` of K a = k.
+
+    Without stabilisation. k_l = -T^T (a_s - a_p + v_s x v_p) - T°^T (v_s - v_p), at dv/dt = 0 (Featherstone
+    2008 Eqs 8.15 and 8.47).
+
+    >>> model = da.models.four_bar()
+    >>> q, v = da.constraints.close_loops(model, model.neutral(), [1.0, 0.0, 0.0])
+    >>> a = da.forward_dynamics(model, q, v, np.zeros(3))
+    >>> error = da.constraints.constraint_jacobian(model, q) @ a - da.constraints.constraint_bias(model, q, v)
+    >>> print(np.abs(error).max() < 1e-12)
+    True
+    """
+    return constraint_equations(tree, q, v, time=time).k
+
+
+@public("constraints", "q", method="nearby", optional=("time",), frame_free=True)
+def constraint_error(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> list[Scalar]:
+    """Compute the position error delta(q) `(…, nc)` [rad or m] of loops and user constraints.
+
+    delta = T^T d of Featherstone 2008 Table 8.1, where d is the small displacement of a loop joint's
+    successor from its admissible to its actual place; zero for velocity constraints.
+
+    >>> model = da.models.four_bar()
+    >>> print(np.abs(da.constraints.constraint_error(model, model.neutral())).max() < 1e-15)
+    True
+    >>> print(da.constraints.constraint_error(model, [0.1, 0.0, 0.0]).round(3))
+    [ 0.     0.    -0.096 -0.057  0.   ]
+    """
+    return constraint_equations(tree, q, [0.0] * tree.nv, time=time).position_error
+
+
+@kernel("q", method="nearby", optional=("time",), frame_free=True)
+def constraint_velocity(
+    tree: Tree, q: Scalars, *, time: Scalar | None = None
+) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """Return K and the velocity error at rest, for which K v + error must vanish."""
+    equations = constraint_equations(tree, q, [0.0] * tree.nv, time=time)
+    return equations.K, equations.velocity_error
+
+
+@kernel("q", method="nearby", optional=("time",), frame_free=True)
 def closing_equations(tree: Tree, q: Scalars, *, time: Time = None) -> ClosingEquations:
     """Return the equations K dq = -residual of a Gauss-Newton step toward closed loops."""
     at_rest: list[Scalar] = [0.0] * tree.nv

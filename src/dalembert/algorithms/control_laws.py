@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dalembert.algorithms.aligned import AlignedTree, aligned
 from dalembert.algorithms.applied_forces import passive_forces
+from dalembert.algorithms.declaration import constant_shape, kernel, per_position, per_velocity
 from dalembert.algorithms.dense import Matrix, Vector, dot, factor_semidefinite, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.geometry import allowed_accelerations, inertia_solver, nearest_acceleration
@@ -21,6 +22,7 @@ from dalembert.algorithms.jacobians import frame_of, jacobian, jacobian_rate_tim
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.loops import is_constrained
 from dalembert.algorithms.open_tree import require_moving_mass
+from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body, Frame
 from dalembert.model.joints import Free, Joint
@@ -32,6 +34,13 @@ from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_log
 
 # Motor forces for a wanted acceleration, and the preconditions of control laws on a model.
+
+
+JOINT_SHAPES: Final = {
+    "q_ref": per_position,
+    **dict.fromkeys(("v_ref", "a_ref", "stiffness", "damping", "kp", "kd", "effort"), per_velocity),
+}
+"""Shapes of the arrays of joint laws."""
 
 
 def commanded_forces(
@@ -79,6 +88,7 @@ def require_actuation(tree: Tree, law: str) -> None:
 # only for a full turn of error, which `difference` does not return.
 
 
+@kernel("q", method="rnea", optional=("time",), frame_free=True, loops=("rnea",))
 def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
     """Return tau = g(q) `(nv,)`, which holds the system at rest in any configuration."""
     if not is_constrained(tree):
@@ -88,6 +98,14 @@ def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[S
     return commanded_forces(tree, q, rest, rest, law="gravity_compensation", time=time)
 
 
+@kernel(
+    "q v q_ref",
+    keywords="stiffness",
+    method="rnea",
+    optional=("v_ref", "a_ref", "damping", "time"),
+    frame_free=True,
+    shapes=JOINT_SHAPES,
+)
 def feedback_linearization(
     tree: Tree,
     q: Scalars,
@@ -112,6 +130,14 @@ def feedback_linearization(
     return commanded_forces(tree, q, v, a, law="feedback_linearization", time=time)
 
 
+@kernel(
+    "q v q_ref",
+    keywords="stiffness",
+    method="rnea",
+    optional=("damping", "time"),
+    frame_free=True,
+    shapes=JOINT_SHAPES,
+)
 def posture_forces(
     tree: Tree,
     q: Scalars,
@@ -306,6 +332,44 @@ def operational_space(
     return commanded_forces(tree, q, v, a, law="operational_space", time=time)
 
 
+@kernel(
+    "q v",
+    keywords="stiffness",
+    name="operational_space",
+    method="rnea",
+    shapes={
+        **dict.fromkeys(("stiffness", "damping", "velocity", "acceleration"), constant_shape(6)),
+        "position": constant_shape(3),
+        "rotation": constant_shape(3, 3),
+        "null_space": per_velocity,
+        "regularization": constant_shape(),
+    },
+    preconditions=HAS_INVERSE,
+)
+def frame_control(
+    model: Model,
+    q: Scalars,
+    v: Scalars,
+    *,
+    where: str,
+    null_space: Scalars | None = None,
+    regularization: Scalar = 0.0,
+    time: Scalar | None = None,
+    **target: Any,
+) -> Vector:
+    """Return tau `(nv,)` that drives one frame to a pose, of which `target` has the rows of `frame_task`.
+
+    Rows count as six, angular first; a task of position or rotation alone reads three of them.
+    """
+    rows = slice(0 if "rotation" in target else 3, 6 if "position" in target else 3)
+    own = {name: x if name in ("rotation", "position") else x[rows] for name, x in target.items()}
+    task = frame_task(model, q, v, where, time=time, **own)
+    return operational_space(
+        model, q, v, [task], null_space=null_space, regularization=regularization, time=time
+    )
+
+
+@kernel("q", method="ltdl", optional=("time",), preconditions=HAS_INVERSE)
 def operational_inertia(
     model: Model,
     q: Scalars,
@@ -324,6 +388,7 @@ def operational_inertia(
     return Lambda
 
 
+@kernel("q", method="ltdl", optional=("time",), preconditions=HAS_INVERSE)
 def consistent_inverse(
     model: Model,
     q: Scalars,
@@ -381,6 +446,15 @@ def _pose(model: Model, q: Scalars, place: Frame, time: Time) -> Transform:
 # effort limits, and joints without motors have none.
 
 
+@kernel(
+    "q v q_ref",
+    keywords="kp kd",
+    name="pd",
+    method="joints",
+    optional=("v_ref", "effort"),
+    frame_free=True,
+    shapes=JOINT_SHAPES,
+)
 def pd_forces(
     tree: Tree,
     q: Scalars,
@@ -402,6 +476,15 @@ def pd_forces(
     )
 
 
+@kernel(
+    "q v q_ref",
+    keywords="kp kd dt",
+    name="stable_pd",
+    method="aba",
+    optional=("v_ref", "effort", "time"),
+    frame_free=True,
+    shapes=JOINT_SHAPES,
+)
 def stable_pd_forces(
     tree: Tree,
     q: Scalars,

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dalembert.algorithms.declaration import choice, per_velocity, public
 from dalembert.algorithms.dense import Matrix, dot, unit, zeros
 from dalembert.algorithms.energy_momentum import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
@@ -40,11 +41,24 @@ from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Motion, Placement, RigidInertia
 
 
+@public("geometry", "q v", method="composite_bodies", frame_free=True, empty=(0, 0), differentiable=True)
 def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
-    """Return C(q, v) `(nv, nv)`: C v are the velocity terms, and dM/dt - 2 C is skew. Eqs (1) to (4).
+    """Compute the Coriolis matrix C(q, v) `(…, nv, nv)` of M a + C v + g = tau.
 
-    Of the matrices with both properties it is the one of the Christoffel symbols: C_kj = sum over i of
-    Gamma_ij,k v_i.
+    [kg m^2/s, kg m/s or kg/s]. C v = `coriolis_forces`, and dM/dt - 2 C is skew. C = sum over bodies of J^T
+    (I J' + B J), with B m = ((v x* I - I v x) m + m x* I v) / 2: the matrix of the Christoffel symbols, C_kj
+    = Gamma_ij,k v_i. It is defined for all joint types, and is G^T C G where joints are coupled.
+
+    Source: Todorov, "Dynamics in generalized coordinates"; Echeandia & Wensing 2021.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
+    >>> C = da.geometry.coriolis_matrix(model, q, v)
+    >>> np.allclose(C @ v, da.coriolis_forces(model, q, v))
+    True
+    >>> X = da.geometry.mass_matrix_rate(model, q, v) - 2.0 * C
+    >>> np.allclose(X, -X.T)
+    True
     """
     require_scleronomic(tree, "coriolis_matrix")
     moved = moving_subspaces(tree, q, v)
@@ -68,10 +82,20 @@ def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     return C
 
 
+@public("geometry", "q v", method="composite_bodies", frame_free=True, empty=(0, 0))
 def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
-    """Return dM/dt `(nv, nv)` along the motion v, by the product rule for S_j^T I^c S_i.
+    """Compute dM/dt `(…, nv, nv)` [kg m^2/s, kg m/s or kg/s] along the motion v.
 
-    In fixed coordinates M_ij' = S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i.
+    M' = sum of S_j^T (I^c' S_i + I^c S_i') + S_j'^T I^c S_i, and M' = C + C^T.
+
+    Source: the composite inertias of Featherstone 2008 Eq. 6.17, differentiated (§2.13); Todorov, "Dynamics
+    in generalized coordinates".
+
+    >>> model = da.models.two_link_arm()
+    >>> q, v = np.array([0.3, 0.8]), np.array([1.0, -2.0])
+    >>> difference = da.mass_matrix(model, q + 1e-6 * v) - da.mass_matrix(model, q - 1e-6 * v)
+    >>> np.allclose(da.geometry.mass_matrix_rate(model, q, v), difference / 2e-6)
+    True
     """
     require_scleronomic(tree, "mass_matrix_rate")
     moved = moving_subspaces(tree, q, v)
@@ -90,11 +114,19 @@ def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     return rates
 
 
+@public("geometry", "q v w", method="passes", frame_free=True, loops=("passes",), shapes={"w": per_velocity})
 def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Scalar]:
-    """Return C(q, v) w `(nv,)` without forming C, in linear time: Eq. (2) as a recursion.
+    """Compute C(q, v) w `(…, nv)` [N m or N] in linear time, without forming C.
 
-    Outward the velocities J v and J w and the acceleration J' w of each body, inward I J' w + B J w. With
-    w = v it is `coriolis_forces`.
+    `w`: any velocity `(…, nv)`; with w = v the result is `coriolis_forces`. The outward pass computes J v, J
+    w and J' w, the inward pass I J' w + B J w of each body.
+
+    Source: as `coriolis_matrix`.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.geometry.coriolis_product(model, q, v, v), da.coriolis_forces(model, q, v))
+    True
     """
     require_scleronomic(tree, "coriolis_product")
 
@@ -195,11 +227,32 @@ Tensor = list[list[list[Scalar]]]
 KINDS = ("first", "second")
 
 
+@public(
+    "geometry",
+    "q",
+    options={"kind": choice("first", "second")},
+    method="coriolis_matrix",
+    others=lambda: {"derivatives": christoffel_symbols_by_derivatives},
+    frame_free=True,
+    empty=(0, 0, 0),
+)
 def christoffel_symbols(tree: Tree, q: Scalars, *, kind: str = "first") -> Tensor:
-    """Return Gamma_ij,k (first kind) or Gamma_ij^k (second) `(nv, nv, nv)`, indices in the order i, j, k.
+    """Compute Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.
 
-    From the Coriolis matrix, which is linear in v: Gamma_ij,k = C_kj(q, e_i). The columns of a tree that
-    i does not move vanish by structure.
+    `kind`: "first", or "second": Gamma_ij^k = (M^-1)_ks Gamma_ij,s. The velocity terms are c_k = Gamma_ij,k
+    v_i v_j. Where v is not dq/dt (spherical, planar and free joints) the symbols are those of the same
+    connection in the frame of the velocity variables, nabla_{e_i} e_j = Gamma_ij^k e_k, which is not
+    symmetric in i and j. `method`: "coriolis_matrix" (C_kj at v = e_i) or "derivatives" (exact derivatives of
+    M). The nv^3 numbers limit it to systems of up to about twenty variables.
+
+    Source: Todorov, "Dynamics in generalized coordinates", "Covariant derivatives and geodesics".
+
+    >>> model = da.models.two_link_arm()
+    >>> Gamma = da.geometry.christoffel_symbols(model, np.array([0.3, 0.8]))
+    >>> v = np.array([1.0, -2.0])
+    >>> c = np.einsum("ijk,i,j->k", Gamma, v, v)
+    >>> np.allclose(c, da.coriolis_forces(model, np.array([0.3, 0.8]), v))
+    True
     """
     n = tree.nv
     first: Tensor = []

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from dalembert.algorithms.declaration import public
 from dalembert.algorithms.dense import Matrix, total
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
@@ -59,8 +60,16 @@ def total_mass(tree: Tree) -> Scalar:
     return total(body.inertia.mass for body in tree.bodies)
 
 
+@public("dynamics", "q v", method="tree", optional=("time",), frame_free=True, differentiable=True)
 def kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Scalar:
-    """Return T = sum of v_i . I_i v_i / 2, and of armature v^2 / 2 [J] (Eqs 2.67, 3.2)."""
+    """Compute the kinetic energy T = v^T M v / 2 = sum v_i . I_i v_i / 2 `(…)` [J], including armatures.
+
+    Featherstone 2008 Eqs 2.67 and 3.2.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> print(da.dynamics.kinetic_energy(model, [0.4], [0.5]))  # m l^2 v^2 / 2
+    1.5
+    """
     velocities = body_velocities(tree, q, v, time=time)
     energy: Scalar = 0.0
     for body in tree.bodies:
@@ -70,8 +79,17 @@ def kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> 
     return energy
 
 
+@public("dynamics", "q", method="tree", optional=("time",), differentiable=True)
 def potential_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
-    """Return V = -sum of mass gravity . c [J], of gravity alone, zero at the world's origin."""
+    """Compute the potential energy V = -sum m_i g . c_i `(…)` [J].
+
+    c_i [m]: centres of mass in world coordinates; g [m/s^2]: the model's gravity. V is zero with all centres
+    of mass at the world's origin.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> print(round(float(da.dynamics.potential_energy(model, [0.0])), 6))  # -m g l, hanging
+    -58.86
+    """
     poses = forward_kinematics(tree, q, time=time)
     total: Scalar = 0.0
     for body in tree.bodies:
@@ -100,8 +118,14 @@ def _mass(tree: Tree) -> Scalar:
     return mass
 
 
+@public("dynamics", "q", method="tree", optional=("time",), differentiable=True)
 def center_of_mass(tree: Tree, q: Scalars, *, time: Time = None) -> Vec3:
-    """Return c = sum of masses times centres, over the mass [m], in world coordinates."""
+    """Compute the system's centre of mass c = sum m_i c_i / sum m_i `(…, 3)` [m] in world coordinates.
+
+    >>> model = da.models.two_link_arm()
+    >>> print(da.dynamics.center_of_mass(model, [0.0, 0.0]))  # two equal links of 1 m along x
+    [1. 0. 0.]
+    """
     c: Vec3 = _first_moment(tree, q, time) * (1.0 / _mass(tree))
     return c
 
@@ -118,8 +142,18 @@ def center_of_mass_acceleration(tree: Tree, q: Scalars, v: Scalars, a: Scalars, 
     return acceleration
 
 
+@public("dynamics", "q v", method="tree", optional=("time",), differentiable=True)
 def centroidal_momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
-    """Return A_G v: (angular momentum about the centre of mass, linear momentum), in world axes."""
+    """Compute the momentum h = sum I_i v_i `(…, 6)` about the centre of mass, in world axes.
+
+    The angular part [kg m^2/s] comes first, then the linear part [kg m/s]. h_C = h_O - c x (linear part), and
+    the linear part is m dc/dt; Featherstone 2008 Eqs 2.58 to 2.60.
+
+    >>> model = da.models.two_link_arm()
+    >>> h = da.dynamics.centroidal_momentum(model, [0.0, 0.0], [1.0, 0.0])  # 2 kg of 2 m: m l^2 / 12
+    >>> print(h.round(4) + 0.0)
+    [ 0.     -0.6667  0.      0.      0.      2.    ]
+    """
     return _at_point(momentum(tree, q, v, time=time), center_of_mass(tree, q, time=time))
 
 
@@ -134,8 +168,17 @@ def centroidal_momentum_rate(
     return _at_point(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
 
+@public("dynamics", "q", method="tree", optional=("time",), differentiable=True)
 def centroidal_momentum_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
-    """Return A_G `(6, nv)`, angular first; Eqs (1), (2)."""
+    """Compute the matrix A(q) `(…, 6, nv)` of the centroidal momentum h = A v.
+
+    A = sum X_i^T I_i J_i over the bodies, about the centre of mass, in world axes.
+
+    >>> model = da.models.two_link_arm()
+    >>> A = da.dynamics.centroidal_momentum_matrix(model, [0.0, 0.0])
+    >>> print((A @ [1.0, 0.0]).round(4) + 0.0)
+    [ 0.     -0.6667  0.      0.      0.      2.    ]
+    """
     poses = forward_kinematics(tree, q, time=time)
     composite = _composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
     c = center_of_mass(tree, q, time=time)

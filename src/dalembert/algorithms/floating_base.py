@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.articulated import joint_inertia, spatial_velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
+from dalembert.algorithms.declaration import JACOBIAN, LOADS, choice, public
 from dalembert.algorithms.dense import Matrix, dot, total, zeros
 from dalembert.algorithms.jacobians import jacobian
 from dalembert.algorithms.mass_matrix import composite_inertias
@@ -146,6 +147,33 @@ def _needed_forces(
     return tree.outward(move, (Motion.zero(), Motion.zero()))
 
 
+@public(
+    "floating_base",
+    "q v",
+    method="composite",
+    optional=LOADS,
+    frame_free=True,
+    returns="FloatingBaseEquations",
+)
+def floating_base_equations(tree: Tree, q: Scalars, v: Scalars, **given: Any) -> tuple[Any, ...]:
+    """Compute the coefficients of [[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau).
+
+    The model's root must be a Free joint that carries all other bodies; a_0 is its dv/dt and f_0 the force on
+    it [N m, N], in base coordinates; see `FloatingBaseEquations` for the shapes. p_0 and C include weights
+    and external forces. Featherstone 2008 section 9.3, Table 9.5.
+
+    >>> model = da.models.quadruped()
+    >>> q, v = model.random_state(0)
+    >>> equations = da.floating_base.floating_base_equations(model, q, v)
+    >>> float(equations.I_0[5, 5].round(6)) == round(float(model.total_mass), 6)
+    True
+    """
+    I_0, F, H = floating_base_inertia(tree, q, time=given.get("time"))
+    p_0, C = floating_base_bias(tree, q, v, **given)
+    columns = [f.to_list() for f in F]
+    return I_0.matrix(), [[column[r] for column in columns] for r in range(6)], H, p_0.to_list(), C
+
+
 def reduced_floating_base_equations(
     inertia: FloatingBaseInertia, bias: FloatingBaseBias
 ) -> tuple[Matrix, list[Scalar]]:
@@ -211,6 +239,22 @@ def floating_base_forward_dynamics_by_matrix(
 GRAVITY = ("forces", "acceleration")
 
 
+def _joint_count(model: Model) -> tuple[int, ...]:
+    """Return the number of joint variables of a floating-base system, without the six of its base."""
+    floating_base(model, "floating_base_inverse_dynamics")
+    return (model.nv - BASE_VARIABLES,)
+
+
+@public(
+    "floating_base",
+    "q v a_joints",
+    optional=LOADS,
+    method="composite",
+    options={"gravity": choice(*GRAVITY)},
+    frame_free=True,
+    shapes={"a_joints": _joint_count},
+    returns="tuple[Array, Array]",
+)
 def floating_base_inverse_dynamics(
     tree: Tree,
     q: Scalars,
@@ -220,11 +264,18 @@ def floating_base_inverse_dynamics(
     gravity: Literal["forces", "acceleration"] = "forces",
     **given: Unpack[Loads],
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Return (a_0 `(6,)`, tau `(nv - 6,)`): the base acceleration,
-    and the joint forces for the accelerations a_joints.
+    """Compute the base acceleration a_0 = -(I_0^c)^-1 p_0^c and the joint forces from joint accelerations.
 
-    `gravity`: "forces", as weights in p (a_0^r starts at -a_g), or "acceleration", added to a_0 at the end;
-    the results are the same.
+    Returns (a_0 `(…, 6)`, tau `(…, nv - 6)`): dv/dt of the Free root in base coordinates, angular first, and
+    the joint forces tau_i = S_i^T (I_i^c a_0 + p_i^c) [N m or N]. `a_joints`: `(…, nv - 6)`, dv/dt of all
+    other joints. `gravity`: applied as weights of the bodies ("forces") or added to a_0 ("acceleration");
+    both give the same result. Featherstone 2008 section 9.5, Table 9.6.
+
+    >>> model = da.models.quadruped()  # in the air, at rest: it falls with any pose of its legs
+    >>> a_0, tau = da.floating_base.floating_base_inverse_dynamics(
+    ...     model, model.neutral(), np.zeros(model.nv), np.zeros(model.nv - 6))
+    >>> print(a_0.round(6) + 0.0, bool(abs(tau).max() < 1e-12))
+    [ 0.    0.    0.    0.    0.   -9.81] True
     """
     require_choice("gravity treatment", gravity, GRAVITY)
     root = floating_base(tree, "floating_base_inverse_dynamics")
@@ -286,10 +337,21 @@ def floating_base_kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Ti
     return total
 
 
+@public("floating_base", "q", method="tree", optional=("time",), options=JACOBIAN)
 def floating_base_jacobian(
     model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
-    """Return J^f `(6, nv - 6)`, angular first, of a body or frame; Eq. (3), at the places of `jacobian`."""
+    """Compute the free-flight Jacobian J^f = J - X (I_0^c)^-1 F `(…, 6, nv - 6)` of a body or frame.
+
+    If internal forces change the joint rates by delta and nothing holds the base, the velocity of the body or
+    frame changes by J^f delta (angular first, at the point and in the axes that `frame` selects, as in
+    `jacobian`). Featherstone 2008 Example 9.4.
+
+    >>> model = da.models.quadruped()
+    >>> J = da.floating_base.floating_base_jacobian(model, model.neutral(), model.bodies[0].name)
+    >>> J.shape == (6, model.nv - 6)
+    True
+    """
     I_0, F, _ = floating_base_inertia(model, q, time=time)
     J = jacobian(model, q, where, frame=frame, time=time)
     recoil = [rigid_acceleration(I_0, f).to_list() for f in F]

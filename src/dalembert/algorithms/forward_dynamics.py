@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Unpack
+from typing import Any, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import (
@@ -15,6 +15,7 @@ from dalembert.algorithms.articulated import (
     velocity_products,
 )
 from dalembert.algorithms.clusters import articulated_accelerations, cluster_inertias
+from dalembert.algorithms.declaration import CONSTRAINED_LOADS, later, public
 from dalembert.algorithms.gears import default_method, with_couplings
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
@@ -25,6 +26,7 @@ from dalembert.algorithms.open_tree import (
     require_open_tree,
     variable_parents,
 )
+from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
@@ -33,6 +35,16 @@ from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import ArticulatedInertia
 
 
+@public(
+    "dynamics",
+    "q v tau",
+    optional=CONSTRAINED_LOADS,
+    others=lambda: _methods(),
+    frame_free=True,
+    loops=("aba", "aba_spatial"),
+    preconditions=HAS_INVERSE,
+    differentiable=True,
+)
 def forward_dynamics(
     tree: Tree,
     q: Scalars,
@@ -43,14 +55,29 @@ def forward_dynamics(
     stabilization: Stabilization = None,
     **given: Unpack[Loads],
 ) -> list[Scalar]:
-    """Solve M(q) a + b(q, v) = tau + external for a = dv/dt `(nv,)` [rad/s^2 or m/s^2].
+    """Solve M(q) a + b(q, v) = tau + J^T external for a = dv/dt `(…, nv)` [rad/s^2 or m/s^2].
 
-    `method`: "aba", the default; "crba", which forms and factors M. Where joints are coupled, "aba" takes
-    them out of the equations together, "aba_multipliers" solves for the forces of the gears, and the default
-    is the cheapest (`gears.default_method`). "floating_base" adds gravity at the end, for a free root.
-    Systems with loops and other constraints have methods of their own, see
-    `loops.constrained_forward_dynamics`; `stabilization` concerns them alone. Of these "sparse" and "maximal"
-    serve trees too.
+    `external_forces` as in `inverse_dynamics`. `method`: "aba", the articulated-body algorithm (Featherstone
+    2008 Table 7.1), or "crba", which forms and factors M. Further assembly methods (sections 3.2, 7.4 and
+    7.5): "divide_and_conquer" (in pairs) and "aba_inverse" (one body at a time), both by inverse inertias and
+    also for loops, "aba_constraint_space" (by constraint forces), "projection" (all at once).
+
+    Models with loops or other constraints satisfy M a + b = tau + J^T external + K^T lambda, K a = k, and
+    have their own methods: "range_space" (lambda first; the default), "direct" (all at once), "null_space"
+    (independent accelerations first), "loop_closure" (q = gamma(y); the default if the model has it),
+    "sparse" (maximal coordinates, linear in the bodies of trees and ladders) and "maximal" (the same, dense);
+    sections 8.5, 8.11 and 8.13. `stabilization`: time constant T_stab [s] of Baumgarte's stabilisation of
+    constraint errors (Eq. 8.22), one number or one for each sample.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> a = da.forward_dynamics(model, q=[np.pi / 6], v=[0.0], tau=[0.0])  # -g / l sin q
+    >>> print(a.round(6))
+    [-2.4525]
+    >>> print(da.forward_dynamics(model, [np.pi / 6], [0.0], [0.0], method="crba").round(6))
+    [-2.4525]
+    >>> linkage = da.models.four_bar()
+    >>> print(da.forward_dynamics(linkage, np.zeros(3), np.zeros(3), tau=[1.0, 0.0, 0.0]).round(3))
+    [-18.879  26.969   8.091]
     """
     if is_constrained(tree) or method not in (None, *TREE_METHODS):
         _require_method_for(tree, method)
@@ -61,6 +88,20 @@ def forward_dynamics(
         )
     require_moving_mass(tree, "forward_dynamics")
     return TREE_METHODS[method or default_method(tree)](tree, q, v, tau, **given)
+
+
+def _methods() -> dict[str, Callable[..., Any]]:
+    from dalembert.algorithms.loops import METHODS
+
+    return {
+        **{name: functools.partial(forward_dynamics, method=name) for name in (*TREE_METHODS, *METHODS)},
+        "divide_and_conquer": with_couplings(later("textbook:divide_and_conquer")),
+        "aba_inverse": with_couplings(later("textbook:forward_dynamics_by_inverse_inertias")),
+        "aba_constraint_space": with_couplings(later("textbook:forward_dynamics_in_constraint_space")),
+        "projection": later("textbook:forward_dynamics_by_projection"),
+        "hamiltonian": later("algorithms.geometry:forward_dynamics_hamiltonian"),
+        "gauss": later("algorithms.geometry:forward_dynamics_gauss"),
+    }
 
 
 def _require_method_for(tree: Tree, method: str | None) -> None:

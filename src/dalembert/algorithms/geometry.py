@@ -13,6 +13,7 @@ from dalembert.algorithms.coriolis import (
     moving_subspaces,
     require_scleronomic,
 )
+from dalembert.algorithms.declaration import choice, kernel, per_velocity, public
 from dalembert.algorithms.dense import (
     Matrix,
     Rows,
@@ -29,6 +30,7 @@ from dalembert.algorithms.integrators import CentroidalCoordinates, State, runge
 from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces, differential_inverse_dynamics
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree, variable_parents
+from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.body import Body
@@ -64,22 +66,59 @@ class HamiltonianRates(NamedTuple):
     p_rate: list[Scalar]
 
 
+@public("geometry", "q p", method="ltdl", shapes={"p": per_velocity}, preconditions=HAS_INVERSE)
 def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
-    """Return H = p^T M^-1 p / 2 + V: the energy as a function of position and momentum [J]; Eq. (1)."""
+    """Compute the Hamiltonian H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J] for momenta p `(…, nv)`.
+
+    V is gravity's potential; springs are passive forces. H = v^T p - L for the Lagrangian L = K - V.
+
+    Source: Todorov, "Hamiltonian formulation".
+
+    >>> model = da.models.pendulum()
+    >>> q, v = np.array([0.5]), np.array([2.0])
+    >>> H = da.geometry.hamiltonian(model, q, da.geometry.momentum_coordinates(model, q, v))
+    >>> np.allclose(H, da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q))
+    True
+    """
     require_scleronomic(tree, "hamiltonian")
     twice = total(p_k * v_k for p_k, v_k in zip(p, velocity_coordinates(tree, q, p), strict=True))
     return 0.5 * twice + potential_energy(tree, q)
 
 
+@public("geometry", "q v", method="passes", frame_free=True, loops=("passes",))
 def momentum_coordinates(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
-    """Return p = M(q) v `(nv,)` = dL/dv, in linear time:
-    the Legendre transformation, or the index of v lowered."""
+    """Compute the momenta p = M(q) v `(…, nv)` [kg m^2/s or kg m/s] in linear time.
+
+    This is the Legendre transformation p = dL/dv. In the metric M it lowers the index of any velocity: u* = M
+    u.
+
+    Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.geometry.momentum_coordinates(model, q, v), da.mass_matrix(model, q) @ v)
+    True
+    """
     require_scleronomic(tree, "momentum_coordinates")
     return differential_inverse_dynamics(tree, q, v)
 
 
+@public(
+    "geometry", "q p", method="ltdl", frame_free=True, shapes={"p": per_velocity}, preconditions=HAS_INVERSE
+)
 def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
-    """Return v = M(q)^-1 p `(nv,)` = dH/dp: the inverse Legendre transformation, or the index of p raised."""
+    """Compute the velocities v = M(q)^-1 p `(…, nv)` [rad/s or m/s], the inverse of `momentum_coordinates`.
+
+    v = dH/dp. In the metric M it raises the index of any force or momentum: u = M^-1 u*.
+
+    Source: Todorov, "Hamiltonian formulation", "Manifolds and metrics".
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> p = da.geometry.momentum_coordinates(model, q, v)
+    >>> np.allclose(da.geometry.velocity_coordinates(model, q, p), v)
+    True
+    """
     require_scleronomic(tree, "velocity_coordinates")
     require_moving_mass(tree, "velocity_coordinates")
     lam = variable_parents(tree)
@@ -87,8 +126,28 @@ def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     return solve_with_reciprocals(L, reciprocals, lam, p)
 
 
+@public(
+    "geometry",
+    "q p tau",
+    method="passes",
+    frame_free=True,
+    shapes={"p": per_velocity},
+    preconditions=HAS_INVERSE,
+    returns="tuple[Array, Array]",
+)
 def hamiltonian_rates(tree: Tree, q: Scalars, p: Scalars, tau: Scalars) -> HamiltonianRates:
-    """Return (v, p') of Hamilton's equations: v = M^-1 p; p' = tau - g + C^T v; Eqs (1), (3), (4)."""
+    """Compute (v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
+
+    Move q by `integrate(model, q, v * dt)`. Where v is dq/dt this is Hamilton's first equation. For
+    quaternions -dH/dq alone is not enough, and dp/dt includes Hamel's terms: dp/dt = tau - g + C^T v.
+
+    Source: Todorov, "Hamiltonian formulation".
+
+    >>> model = da.models.pendulum()
+    >>> v, p_rate = da.geometry.hamiltonian_rates(model, [0.5], [2.0], [0.0])
+    >>> np.allclose(p_rate, -da.gravity_forces(model, [0.5]))
+    True
+    """
     require_open_tree(tree, "hamiltonian_rates")
     require_scleronomic(tree, "hamiltonian_rates")
     v = velocity_coordinates(tree, q, p)
@@ -148,17 +207,44 @@ Field = Callable[[Tree, list[Scalar]], Scalars]
 """A vector field: `field(tree, q)` has nv components."""
 
 
+@public(
+    "geometry",
+    "q u w",
+    method="metric",
+    options={"space": choice("tangent", "cotangent")},
+    frame_free=True,
+    shapes={"u": per_velocity, "w": per_velocity},
+)
 def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str = "tangent") -> Scalar:
-    """Return <u, w> = u^T M w of two velocities, or u^T M^-1 w of two forces or momenta; Eq. (1)."""
+    """Compute the inner product <u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`.
+
+    <v, v> is twice the kinetic energy. `space="cotangent"`: u^T M(q)^-1 w of two forces or momenta.
+
+    Source: Todorov, "Manifolds and metrics" (where p^T v is called kinetic energy; it is twice that).
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> np.allclose(da.geometry.inner_product(model, q, v, v), 2.0 * da.dynamics.kinetic_energy(model, q, v))
+    True
+    """
     require_choice("space of inner_product", space, SPACES)
     mapped = momentum_coordinates if space == "tangent" else velocity_coordinates
     return total(x * y for x, y in zip(u, mapped(tree, q, w), strict=True))
 
 
+@public("geometry", "q v u", method="passes", frame_free=True, shapes={"u": per_velocity})
 def connection_term(tree: Tree, q: Scalars, v: Scalars, u: Scalars) -> list[Scalar]:
-    """Return Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(nv,)`: how u turns in parallel transport along v.
+    """Compute Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`, the connection's part of nabla_v u.
 
-    A vector is carried parallel if du/dt = -connection_term.
+    A vector u(t) is transported in parallel along a motion if du/dt + connection_term = 0.
+
+    Source: Todorov, "Covariant derivatives and geodesics".
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> a = da.geometry.geodesic_acceleration(model, q, v)
+    >>> np.allclose(da.geometry.connection_term(model, q, v, v), -a)
+    True
     """
     return velocity_coordinates(tree, q, coriolis_product(tree, q, v, u))
 
@@ -187,13 +273,26 @@ def covariant_derivative(tree: Tree, field: Field, q: Scalars, v: Scalars) -> li
     return [rate + turn for rate, turn in zip(u_rate, connection_term(tree, q, v, u), strict=True)]
 
 
+@public("geometry", "q v", method="ltdl", frame_free=True, preconditions=HAS_INVERSE)
 def geodesic_acceleration(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
-    """Return dv/dt `(nv,)` = -M^-1 C(q, v) v of the motion without forces and gravity; Eq. (3)."""
+    """Compute dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2], the motion without forces and gravity.
+
+    It solves nabla_v v = 0, dv_k/dt + Gamma_ij^k v_i v_j = 0.
+
+    Source: Todorov, "Unforced motions as geodesics".
+
+    >>> model = da.models.cart_pole().with_values({"gravity": (0.0, 0.0, 0.0)})
+    >>> q, v = [0.1, 0.7], [1.0, -2.0]
+    >>> a = da.forward_dynamics(model, q, v, [0.0, 0.0])
+    >>> np.allclose(da.geometry.geodesic_acceleration(model, q, v), a)
+    True
+    """
     require_open_tree(tree, "geodesic_acceleration")
     require_scleronomic(tree, "geodesic_acceleration")
     return [-x for x in velocity_coordinates(tree, q, coriolis_forces(tree, q, v))]
 
 
+@kernel("q v dt", method="rk4", frame_free=True, preconditions=HAS_INVERSE)
 def geodesic_step(tree: Tree, q: Scalars, v: Scalars, dt: Scalar) -> State:
     """Return (q, v) after the time dt along the geodesic, by the Runge–Kutta method of order four."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Unpack
+import functools
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
+from dalembert.algorithms.declaration import CONSTRAINED_LOADS, Option, public
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, inverse_dynamics
 from dalembert.algorithms.loops.constrained_dynamics import (
@@ -22,6 +24,7 @@ from dalembert.algorithms.open_tree import (
     require_regular_inertia,
     variable_parents,
 )
+from dalembert.algorithms.preconditions import CAN_BE_PRESCRIBED, HAS_INVERSE
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ModelError, require_choice, require_names
 from dalembert.model.tree import Tree
@@ -50,6 +53,12 @@ def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]
             )
         places |= _own_places(body.v_slice)
     return frozenset(places)
+
+
+def _read_prescribed(model: Tree, prescribed: object) -> tuple[str, ...]:
+    names = require_names("hybrid_dynamics: prescribed", prescribed)
+    prescribed_places(model, names)
+    return names
 
 
 def _own_places(v_slice: slice) -> set[int]:
@@ -254,6 +263,24 @@ def free_mass_matrix(
 METHODS = {"articulated": hybrid_dynamics_articulated, "matrix": hybrid_dynamics_by_matrix}
 
 
+def _methods() -> dict[str, Callable[..., Any]]:
+    return {name: functools.partial(hybrid_dynamics, method=name) for name in METHODS}
+
+
+PRESCRIBED: Final = Option("Collection[str]", (), read=_read_prescribed)
+"""The option that names the joints whose accelerations are given."""
+
+
+@public(
+    "dynamics",
+    "q v tau a",
+    optional=CONSTRAINED_LOADS,
+    others=lambda: _methods(),
+    options={"prescribed": PRESCRIBED},
+    frame_free=True,
+    preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
+    returns="tuple[Array, Array]",
+)
 def hybrid_dynamics(
     tree: Tree,
     q: Scalars,
@@ -266,11 +293,21 @@ def hybrid_dynamics(
     stabilization: Stabilization = None,
     **given: Unpack[Loads],
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Return (a, tau) of M(q) a + b(q, v) = tau + external, both complete.
+    """Solve M(q) a + b(q, v) = tau + J^T external for a at the free joints and tau at the prescribed ones.
 
-    tau is read at free joints and a at the joints named in `prescribed`; what stands elsewhere is not looked
-    at. None prescribed: forward dynamics; all: inverse dynamics. `method`: "articulated" (Table 9.3, O(n)) or
-    "matrix" (section 9.1). Loop joints and other constraints are satisfied, with T_stab `stabilization` [s].
+    Returns (a, tau), both complete `(…, nv)`. tau [N m or N] is read at the free joints, and a [rad/s^2 or
+    m/s^2] at the joints named in `prescribed`; other entries are ignored. With no joint prescribed it is
+    forward dynamics, with all prescribed inverse dynamics. `method`: "articulated", O(n), or "matrix".
+    `external_forces` as in `inverse_dynamics`. Of coupled joints prescribe those that the others follow. Loop
+    joints are satisfied, with time constant `stabilization` T_stab [s]; prescribed accelerations that violate
+    them are rejected (`check`). Featherstone 2008 sections 9.1 and 9.2.
+
+    >>> model = da.models.cart_pole()  # push the cart with given acceleration: how does the pole swing?
+    >>> names = [joint.name for joint in model.joints]
+    >>> a, tau = da.dynamics.hybrid_dynamics(
+    ...     model, [0, 0.1], [0, 0], tau=[0, 0], a=[2.0, 0], prescribed=names[:1])
+    >>> float(a[0]), bool(abs(da.inverse_dynamics(model, [0, 0.1], [0, 0], a) - tau).max() < 1e-12)
+    (2.0, True)
     """
     require_choice("method of hybrid_dynamics", method, METHODS)
     if tree.loop_names:

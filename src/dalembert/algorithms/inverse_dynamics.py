@@ -15,11 +15,14 @@ for word and also returns v, a and f.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Unpack
+from collections.abc import Callable
+from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import ExternalForces, Loads, body_forces
+from dalembert.algorithms.declaration import LOADS, later, public
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
+from dalembert.algorithms.preconditions import KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
@@ -28,19 +31,65 @@ from dalembert.spatial import BodyAcceleration, Force, Motion, RigidInertia, Vec
 from dalembert.spatial.transform import Placement
 
 
+@public(
+    "dynamics",
+    "q v a",
+    optional=LOADS,
+    others=lambda: _methods(),
+    frame_free=True,
+    loops=("rnea",),
+    preconditions=(KEEPS_CONSTRAINTS, WITHIN_REACH),
+    differentiable=True,
+)
 def inverse_dynamics(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
-    """Solve M(q) a + b(q, v) = tau + external for tau `(nv,)` [N m or N].
+    """Solve M(q) a + b(q, v) = tau + J^T external for tau `(…, nv)` [N m or N].
 
-    `a`: dv/dt `(nv,)`. Armature is part of M. `external_forces`: (moment, force) on each body, in body
-    coordinates or, with `external_frame="world"`, in world coordinates at the world's origin. Recursive
-    Newton-Euler, Table 5.1. Of systems with loops and other constraints it is
-    `loops.constrained_inverse_dynamics`.
+    `a`: dv/dt `(…, nv)` [rad/s^2 or m/s^2]. `external_forces`: `(…, n_bodies, 6)` [N m, N], moment and force
+    on each body in body coordinates at its origin, or with `external_frame="world"` in world coordinates at
+    the world's origin. Armature is included; damping, springs, friction and limits are not
+    (`passive_forces`). Recursive Newton-Euler, Featherstone 2008 Table 5.1.
+
+    Other methods for trees: "rnea_spatial" (the table word for word), "rnea_common_frame" (in world
+    coordinates), "luh_walker_paul" (3-D vectors, Table 5.2), "liu_jain" (local frames, at the centres of
+    mass), "balafoutis_patel" (Cartesian tensors), "lagrange" (Jacobians of all bodies), "closed_form" (the
+    tensors of Eq. 5.6, O(n^4), as reference).
+
+    In models with loops or other constraints many tau produce the same motion. The result is the one of least
+    norm that is zero at joints not in `model.actuated` (section 8.12). An `a` that violates the constraints,
+    or that the actuators cannot produce, is rejected (`check`); see `actuation`.
+
+    >>> model = da.models.two_link_arm()
+    >>> tau = da.inverse_dynamics(model, q=[0.0, 0.5], v=[0.2, -0.3], a=[1.0, 2.0])
+    >>> print(tau.round(4))
+    [23.1152  5.7529]
+    >>> hold = da.inverse_dynamics(model, np.zeros((1000, 2)), np.zeros(2), np.zeros(2))  # a batch
+    >>> hold.shape, hold[0].round(3).tolist()
+    ((1000, 2), [19.62, 4.905])
     """
     if tree.loop_names or tree.constraints or tree.closure is not None:
         from dalembert.algorithms.loops import constrained_inverse_dynamics  # it is built on this module
 
         return constrained_inverse_dynamics(tree, q, v, a, **given)
     return spanning_tree_forces(tree, q, v, a, **given)
+
+
+def _methods() -> dict[str, Callable[..., Any]]:
+    from dalembert.algorithms import loops  # it is built on this module
+
+    def forces_alone(algorithm: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, **options: algorithm(*args, **options).tau
+
+    return {
+        "rnea": loops.on_trees(spanning_tree_forces, "rnea"),
+        "rnea_spatial": forces_alone(rnea_spatial),
+        "rnea_common_frame": later("textbook:inverse_dynamics_common_frame"),
+        "luh_walker_paul": forces_alone(later("textbook:luh_walker_paul")),
+        "liu_jain": forces_alone(later("textbook:liu_jain")),
+        "balafoutis_patel": forces_alone(later("textbook:balafoutis_patel")),
+        "lagrange": later("textbook:inverse_dynamics_by_jacobians"),
+        "closed_form": later("textbook:inverse_dynamics_closed_form"),
+        **loops.INVERSE_METHODS,
+    }
 
 
 def spanning_tree_forces(
@@ -53,23 +102,70 @@ def spanning_tree_forces(
     return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
 
 
+@public(
+    "dynamics",
+    "q v",
+    method="rnea",
+    optional=("time",),
+    frame_free=True,
+    loops=("rnea",),
+    differentiable=True,
+)
 def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
-    """Return b(q, v) = inverse_dynamics(q, v, 0): velocity terms, gravity and external forces;
-    the book's C (Eq. 6.2).
+    """Compute b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N], velocity terms and gravity.
+
+    M a + b = tau. b is C of Featherstone 2008 Eq. 6.1, without external forces.
+
+    >>> model = da.models.cart_pole()
+    >>> q, v = [0.0, 0.2], [0.5, -1.0]
+    >>> print(da.bias_forces(model, q, v).round(5))
+    [-0.00993 -0.09745]
+    >>> print((da.coriolis_forces(model, q, v) + da.gravity_forces(model, q)).round(5))
+    [-0.00993 -0.09745]
     """
     time = given.get("time")
     f_x = body_forces(tree, q, **given)
     return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
 
 
+@public(
+    "dynamics",
+    "q v",
+    method="rnea",
+    optional=("time",),
+    frame_free=True,
+    loops=("rnea",),
+    differentiable=True,
+)
 def coriolis_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> list[Scalar]:
-    """Return the velocity terms alone: inverse_dynamics(q, v, 0) without gravity."""
+    """Compute c(q, v) = inverse_dynamics(q, v, 0) - inverse_dynamics(q, 0, 0) `(…, nv)` [N m or N].
+
+    These are the velocity terms of the equation of motion, quadratic in v: bias = coriolis + gravity.
+    Featherstone 2008 section 5.3.
+
+    >>> model = da.models.double_pendulum()
+    >>> q, v = [0.3, np.pi / 2], np.array([1.0, 2.0])
+    >>> print(da.coriolis_forces(model, q, v).round(6))  # -sin q2 (2 v1 v2 + v2^2), sin q2 v1^2
+    [-8.  1.]
+    >>> print(da.coriolis_forces(model, q, 2.0 * v).round(6))
+    [-32.   4.]
+    """
     return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
 
 
+@public(
+    "dynamics", "q", method="rnea", optional=("time",), frame_free=True, loops=("rnea",), differentiable=True
+)
 def gravity_forces(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
-    """Return the forces that hold the system at rest, +dV/dq: f_i = -I_i a_g + sum f_j, tau_i = S_i^T f_i
-    (Eqs 5.12, 5.13)."""
+    """Compute the gravity forces g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)` [N m or N].
+
+    tau = g holds the system at rest. One inward pass, f_i = -I_i a_g + sum of the children's, tau_i = S_i^T
+    f_i; Featherstone 2008 Eqs 5.12 and 5.13.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> print(da.gravity_forces(model, [np.pi / 6]).round(6))  # m g l sin q
+    [29.43]
+    """
 
     def fall(body: Body, a: Vec3) -> tuple[Vec3, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -149,8 +245,29 @@ def rnea_spatial(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack
     )
 
 
+@public(
+    "dynamics",
+    "q a",
+    name="inertial_forces",
+    method="rnea",
+    optional=("time",),
+    frame_free=True,
+    loops=("rnea",),
+    differentiable=True,
+)
 def differential_inverse_dynamics(tree: Tree, q: Scalars, a: Scalars, *, time: Time = None) -> list[Scalar]:
-    """Return M(q) a without velocity and gravity terms: ID_delta (Table 6.1)."""
+    """Compute tau = M(q) a `(…, nv)` [N m or N] in linear time, without forming M.
+
+    `a`: `(…, nv)` [rad/s^2 or m/s^2]. It is inverse dynamics without velocity and gravity, ID_delta of
+    Featherstone 2008 Eq. 6.4.
+
+    >>> model = da.models.two_link_arm()
+    >>> q, a = [0.1, 0.4], [1.0, -2.0]
+    >>> print(da.dynamics.inertial_forces(model, q, a).round(6))
+    [1.       0.127197]
+    >>> print((da.mass_matrix(model, q) @ a).round(6))
+    [1.       0.127197]
+    """
 
     def accelerate(body: Body, a_parent: Motion) -> tuple[Motion, tuple[JointMotion, Force]]:
         joint = body.jcalc(q, None, time)
@@ -210,11 +327,20 @@ def rnea_common_frame(
 # the ground.
 
 
+@public("cartesian", "q v a", method="rnea", optional=LOADS)
 def base_wrench(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> Force:
-    """Return (moment about the world's origin, force) on the system, in world axes [N m, N].
+    """Return the base wrench (n, f) = d/dt (momentum) - weight - external forces `(…, 6)` [N m, N].
 
-    The inward pass of recursive Newton-Euler taken one step further, to the world (Featherstone 2008 Eq. 5.10
-    for body 0), with what the bodies need and no joint forces.
+    It is the moment about the world's origin and the force, in world axes, that the world exerts on the
+    system while it moves with q, v and a: through the joints to the world or, for a figure with an unactuated
+    root, through the ground. Recursive Newton-Euler continued to body 0, Featherstone 2008 Eq. 5.10.
+
+    >>> import dalembert as da, numpy as np
+    >>> model = da.models.humanoid()
+    >>> still = np.zeros(model.nv)
+    >>> support = da.cartesian.base_wrench(model, model.neutral(), still, still)
+    >>> bool(np.isclose(support[5], model.total_mass * 9.81))
+    True
     """
     time = given.get("time")
     require_centers_of_mass(tree, "base_wrench")

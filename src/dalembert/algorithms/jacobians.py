@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dalembert.algorithms.declaration import JACOBIAN, public
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
 from dalembert.algorithms.open_tree import velocity_places
@@ -43,13 +44,22 @@ def frame_of(model: Model, where: str | Body | Frame) -> Frame:
     return model.frame(where)
 
 
+@public("kinematics", "q", method="tree", optional=("time",), options=JACOBIAN, differentiable=True)
 def jacobian(
     model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
-    """Return J `(6, nv)`, angular first: the velocity of the body or frame is J v
-    (plus sigma of rheonomic joints).
+    """Compute the Jacobian J(q) `(…, 6, nv)` of a body or frame: (omega, velocity) = J v, angular first.
 
-    J^T maps a spatial force at the same place to joint forces (Eq. 7.6).
+    Columns of the joints that support the body are their S in the chosen frame; the others are zero. `frame`:
+    "body" at the frame's origin in its axes; "world" at the world's origin in world axes; "world_aligned" at
+    the frame's origin in world axes. Featherstone 2008 Eqs 4.4 to 4.6.
+
+    >>> model = da.models.two_link_arm()
+    >>> J = da.jacobian(model, [0.0, 0.0], "tip")
+    >>> print(J[3:].round(6) + 0.0)  # stretched out along x, both joints lift the tip
+    [[0. 0.]
+     [0. 0.]
+     [2. 1.]]
     """
     path = _path(model, frame_of(model, where), q, None, time)
     X_F, _ = _place(path, frame)
@@ -73,6 +83,7 @@ def all_jacobians(model: Model, q: Scalars, *, frame: str = "body", time: Time =
     return PerBody([jacobian(model, q, body, frame=frame, time=time) for body in model.bodies])
 
 
+@public("kinematics", "q v", method="tree", optional=("time",), options=JACOBIAN, differentiable=True)
 def jacobian_rate(
     model: Model,
     q: Scalars,
@@ -82,8 +93,16 @@ def jacobian_rate(
     frame: str = "world_aligned",
     time: Time = None,
 ) -> Matrix:
-    """Return dJ/dt `(6, nv)`: the rate of every component of `jacobian` as the system moves with v;
-    Eq. (1)."""
+    """Compute dJ/dt `(…, 6, nv)` along the motion v, in the frame of `jacobian`.
+
+    The acceleration is J a + dJ/dt v. The columns are dS_i/dt = v_i x S_i + ring S_i. Featherstone 2008 Eqs
+    2.57 and 4.5.
+
+    >>> model = da.models.two_link_arm()
+    >>> rate = da.kinematics.jacobian_rate(model, [0.0, 0.0], [2.0, 0.0], "tip")
+    >>> print((rate @ [2.0, 0.0])[3:].round(6) + 0.0)  # centripetal, 2 m from the axis
+    [-8.  0.  0.]
+    """
     path = _path(model, frame_of(model, where), q, v, time)
     X_F, v_F = _place(path, frame)
 

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from dalembert.algorithms.declaration import FRAME_NAME, public
 from dalembert.algorithms.dense import total
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
+from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal
-from dalembert.spatial import Motion, Transform, Vec3
+from dalembert.spatial import Mat3, Motion, Transform, Vec3
 
 
 class BodyMotion(NamedTuple):
@@ -114,6 +116,65 @@ def point_motion(motion: BodyMotion, point: Vec3) -> PointMotion:
     velocity = motion.velocity.linear + omega.cross(point)
     acceleration = motion.acceleration.linear + alpha.cross(point) + omega.cross(velocity)
     return PointMotion(motion.pose.transform_point(point), R @ velocity, R @ acceleration)
+
+
+@public(
+    "kinematics",
+    "q",
+    name="forward_kinematics",
+    method="tree",
+    optional=("time",),
+    returns="Poses",
+    differentiable=True,
+)
+def body_poses(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> tuple[list[Mat3], list[Vec3]]:
+    """Compute the poses of all bodies in the world: X_i = X_parent(i) X_T X_J(q_i), from the root outward.
+
+    `poses.rotation (…, n_bodies, 3, 3)` has the body axes as columns; `poses.translation (…, n_bodies, 3)`
+    are the origins [m]; `poses["hand"]` is the pose of a body or frame by name. Featherstone 2008 Examples
+    4.3 and 4.4.
+
+    >>> model = da.models.two_link_arm()
+    >>> poses = da.forward_kinematics(model, [np.pi / 2, 0.0])  # straight up
+    >>> print(poses["tip"].translation.round(6) + 0.0)
+    [0. 0. 2.]
+    >>> print(poses.translation.round(6) + 0.0)
+    [[0. 0. 0.]
+     [0. 0. 1.]]
+    """
+    poses = list(forward_kinematics(tree, q, time=time))
+    return [pose.R for pose in poses], [pose.p for pose in poses]
+
+
+@public(
+    "kinematics",
+    "q v a",
+    name="point_motion",
+    method="tree",
+    optional=("time",),
+    options={"frame_name": FRAME_NAME},
+    returns="tuple[Array, Array, Array]",
+    differentiable=True,
+)
+def frame_origin_motion(
+    model: Model, q: Scalars, v: Scalars, a: Scalars, *, where: str, time: Scalar | None = None
+) -> tuple[Vec3, Vec3, Vec3]:
+    """Compute position p, velocity dp/dt and acceleration d²p/dt² of a frame's origin, `(…, 3)` each.
+
+    All are in world axes [m, m/s, m/s^2]. The acceleration is the classical one, d²p/dt² = a_O + omega x v_O
+    of the spatial acceleration (Featherstone 2008 Eq. 2.49). `a`: dv/dt.
+
+    >>> model = da.models.pendulum(length=2.0)
+    >>> p, velocity, acceleration = da.kinematics.point_motion(model, [0.0], [3.0], [0.0], "tip")
+    >>> print(velocity + 0.0, acceleration + 0.0)  # at the bottom: 6 m/s, and v^2 / l = 18 m/s^2 upward
+    [-6.  0.  0.] [ 0.  0. 18.]
+    """
+    place = model.frame(where)
+    if place.body < 0:
+        return place.placement.p, Vec3.zero(), Vec3.zero()
+    motion = body_motions(model, q, v, a, time=time)[place.body]
+    position, velocity, acceleration = point_motion(motion, place.placement.p)
+    return position, velocity, acceleration
 
 
 def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:

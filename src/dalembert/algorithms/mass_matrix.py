@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
+from dalembert.algorithms.declaration import later, public
 from dalembert.algorithms.dense import Matrix, identity, total, transpose, zeros
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
@@ -21,6 +22,7 @@ from dalembert.algorithms.open_tree import (
     require_moving_mass,
     variable_parents,
 )
+from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
@@ -37,11 +39,31 @@ class Block(NamedTuple):
     rows: Matrix
 
 
+@public(
+    "dynamics",
+    "q",
+    optional=("time",),
+    method="crba",
+    others=lambda: {
+        "rnea_columns": mass_matrix_by_columns,
+        "crba_common_frame": crba_common_frame,
+        "jacobians": later("textbook:mass_matrix_by_jacobians"),
+    },
+    frame_free=True,
+    empty=(0, 0),
+    differentiable=True,
+)
 def mass_matrix(tree: Tree, q: Scalars, *, time: Time = None, method: str = "crba") -> Matrix:
-    """Return M(q) `(nv, nv)` of kinetic energy v^T M v / 2,
-    armature included on the diagonal [kg m^2, kg m or kg].
+    """Compute the joint-space inertia M(q) = sum J_i^T I_i J_i + armature `(…, nv, nv)`.
 
-    `method`: "crba" (Table 6.2), "rnea_columns" (nv + 1 calls of inverse dynamics).
+    M is symmetric, and T = v^T M v / 2. Composite-rigid-body algorithm, Featherstone 2008 Table 6.2.
+    `method="rnea_columns"` uses nv inverse dynamics, which is the default above `UNROLLED_BODIES`
+    coordinates; `"jacobians"` evaluates the sum directly.
+
+    >>> model = da.models.double_pendulum()
+    >>> print(da.mass_matrix(model, [0.3, np.pi / 2]).round(6))  # 3 + 2 cos q2, 1 + cos q2, 1
+    [[3. 1.]
+     [1. 1.]]
     """
     if method == "crba":
         return assemble_blocks(tree, _composite_blocks(tree, q, time))
@@ -122,8 +144,27 @@ def assemble_blocks(tree: Tree, blocks: Iterator[Block]) -> Matrix:
 # articulated bodies.
 
 
+@public(
+    "dynamics",
+    "q",
+    method="ltdl",
+    optional=("time",),
+    frame_free=True,
+    preconditions=HAS_INVERSE,
+    empty=(0, 0),
+    differentiable=True,
+)
 def inverse_mass_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
-    """Return M(q)^-1 `(nv, nv)`, which maps joint forces to joint accelerations; armature included."""
+    """Compute M(q)^-1 = L^-1 D^-1 L^-T `(…, nv, nv)` from the sparse factors M = L^T D L.
+
+    A large M is factored densely. Featherstone 2008 Tables 6.3 and 6.5.
+
+    >>> model = da.models.cart_pole()
+    >>> q = [0.0, 0.2]
+    >>> product = da.inverse_mass_matrix(model, q) @ da.mass_matrix(model, q)
+    >>> print(np.abs(product - np.eye(2)).max() < 1e-12)
+    True
+    """
     require_moving_mass(tree, "inverse_mass_matrix")
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from dalembert.algorithms.declaration import Option, public
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
@@ -20,11 +23,24 @@ from dalembert.spatial import BodyAcceleration, Motion, RigidInertia, SymMat3, V
 #     V_i = -m g . p - h . R^T g                                                                         (2)
 
 
+ARMATURE: Final = {"armature": Option("bool", False, read=lambda model, flag: require_flag("armature", flag))}
+"""The option that appends a column for each armature."""
+
+
+@public("identification", "q v", method="passes", optional=("time",), options=ARMATURE, empty=(0,))
 def kinetic_energy_regressor(
     tree: Tree, q: Scalars, v: Scalars, *, armature: bool = False, time: Time = None
 ) -> list[Scalar]:
-    """Return y `(10 n_bodies,)`: T = y . pi, apart from the armatures' energy;
-    with them, v^2 / 2 for each."""
+    """Compute the regressor y(q, v) `(…, 10 n_bodies)` of the kinetic energy T = y . pi [J].
+
+    T_i = m u.u / 2 + h . (u x w) + w . I w / 2 for a body with velocity (w, u) at its origin. `armature`
+    appends a column for each armature. Featherstone 2008 Eq. 2.67.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> y = da.identification.kinetic_energy_regressor(model, [0.4], [0.5])
+    >>> print(round(float(y @ da.identification.inertial_parameters(model)), 12))
+    1.5
+    """
     y: list[Scalar] = []
     for velocity in body_velocities(tree, q, v, time=time):
         w, u = velocity.angular, velocity.linear
@@ -35,10 +51,20 @@ def kinetic_energy_regressor(
     return y
 
 
+@public("identification", "q", method="passes", optional=("time",), options=ARMATURE, empty=(0,))
 def potential_energy_regressor(
     tree: Tree, q: Scalars, *, armature: bool = False, time: Time = None
 ) -> list[Scalar]:
-    """Return y `(10 n_bodies,)`: V = y . pi, zero with every centre of mass at the world's origin."""
+    """Compute the regressor y(q) `(…, 10 n_bodies)` of the potential energy V = y . pi [J].
+
+    V_i = -m g . p - h . R^T g for a body with pose (R, p). `armature` appends a column of zeros for each
+    armature.
+
+    >>> model = da.models.pendulum(length=2.0, mass=3.0)
+    >>> y = da.identification.potential_energy_regressor(model, [0.0])
+    >>> print(round(float(y @ da.identification.inertial_parameters(model)), 6))
+    -58.86
+    """
     y: list[Scalar] = []
     for pose in forward_kinematics(tree, q, time=time):
         y += [-tree.gravity.dot(pose.p), *(-pose.R.transposed_times(tree.gravity)).to_list()]  # (2)
@@ -103,13 +129,31 @@ Direction = tuple[list[tuple[int, float]], Motion]
 """A joint's direction in the coordinates of a body: its places in v, with ratios, and the motion."""
 
 
+@public(
+    "identification",
+    "q v a",
+    method="passes",
+    optional=("time",),
+    options=ARMATURE,
+    empty=lambda model: (0, len(PARTS) * len(model.bodies)),
+)
 def inverse_dynamics_regressor(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, *, armature: bool = False, time: Time = None
 ) -> Matrix:
-    """Return Y `(nv, 10 n_bodies)`: tau = Y pi of `inertial_parameters`, apart from the forces on armatures.
+    """Compute the regressor Y(q, v, a) `(…, nv, 10 n_bodies)` of inverse dynamics, tau = Y pi.
 
-    `armature`: with a column more for each of theirs, `(nv, 10 n_bodies + freedoms of the joints)`.
-    Parameters are those of the bodies' own frames.
+    pi = `inertial_parameters(model)`: for each body mass, h = m c, and I_xx, I_yy, I_zz, I_xy, I_xz, I_yz
+    about the origin of its frame. A body's columns are zero in the rows of joints that do not carry it. tau
+    is that of `inverse_dynamics` without external forces and armatures; `armature=True` appends a column for
+    each armature. Of models with loops use the spanning tree, `model.tree()`. The cost is O(n d) for n bodies
+    at depth d. Featherstone 2008 Eqs 2.63 and 5.8; Atkeson, An & Hollerbach (1986).
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> Y = da.identification.inverse_dynamics_regressor(model, q, v, np.ones(6))
+    >>> tau = da.inverse_dynamics(model, q, v, np.ones(6))
+    >>> print(Y.shape, np.allclose(Y @ da.identification.inertial_parameters(model), tau))
+    (6, 60) True
     """
     require_open_tree(tree, "inverse_dynamics_regressor")
     width = len(PARTS)

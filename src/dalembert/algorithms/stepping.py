@@ -22,9 +22,10 @@ with stabilisation against drift (see `stabilization`).
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Leap, Loads, Stabilization
+from dalembert.algorithms.declaration import CONSTRAINED_LOADS, kernel, public
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.integrators import (
     Integrator,
@@ -39,8 +40,10 @@ from dalembert.algorithms.integrators import (
     semi_implicit,
 )
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.preconditions import CAN_BE_NORMALIZED, HAS_INVERSE
 from dalembert.algorithms.variational import variational
 from dalembert.errors import ArgumentError, require_choice
+from dalembert.model import configuration
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, maximum
 
@@ -103,6 +106,30 @@ def step(
     kept = _stabilization(tree, integrator, dt, stabilization)
     conditions = StepConditions(tree, tau, given, passive, kept)
     return INTEGRATORS[integrator](conditions, State(list(q), list(v)), dt)
+
+
+@kernel(
+    "q v tau dt",
+    name="step",
+    method="tree",
+    optional=CONSTRAINED_LOADS,
+    frame_free=True,
+    preconditions=HAS_INVERSE,
+)
+def step_with_passive_forces(
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, dt: Scalar, **options: Any
+) -> State:
+    """Return `step` with springs, damping and dry friction added to tau."""
+    return step(tree, q, v, tau, dt, passive=True, **options)
+
+
+# The configuration manifold, whose algorithms are those of the joints.
+
+public("dynamics", "q dv", method="manifold")(configuration.integrate)
+public("dynamics", "q0 q1", method="manifold")(configuration.difference)
+public("dynamics", "q", method="manifold", preconditions=(CAN_BE_NORMALIZED,), unit_quaternions=False)(
+    configuration.normalize
+)
 
 
 def _stabilization(

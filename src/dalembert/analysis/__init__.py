@@ -2,7 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from dalembert.analysis.mobility import ActuationReport, ClusterMobility, MobilityReport
+from dalembert.analysis.degrees_of_freedom import (
+    ActuationReport,
+    ClusterMobility,
+    MobilityReport,
+    actuation,
+    mobility,
+)
 from dalembert.analysis.numerical_error import (
     FarFrameError,
     RoundOff,
@@ -26,9 +32,9 @@ from dalembert.host import moved_names
 
 __all__ = [
     "AccuracyReport", "ActuationReport", "ClusterMobility", "Counted", "FarFrameError", "MobilityReport",
-    "RoundOff", "Sensitivity", "accuracy", "binary_tree", "chain_condition_estimate", "condition_number",
-    "count_function", "count_methods", "factoring_count", "far_frame_error", "general_tree",
-    "near_singular_loops", "round_off", "sensitivity",
+    "RoundOff", "Sensitivity", "accuracy", "actuation", "binary_tree", "chain_condition_estimate",
+    "condition_number", "count_function", "count_methods", "factoring_count", "far_frame_error",
+    "general_tree", "mobility", "near_singular_loops", "round_off", "sensitivity",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker would take any name for one of these

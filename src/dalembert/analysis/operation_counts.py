@@ -8,8 +8,7 @@ from typing import Any, Final, final
 
 from dalembert.algorithms.open_tree import is_constrained, variable_parents
 from dalembert.algorithms.sparse import factor_ltdl, solve_ltdl
-from dalembert.compiler.catalogue import FUNCTIONS
-from dalembert.compiler.library import function
+from dalembert.compiler.library import FUNCTIONS, function
 from dalembert.errors import ArgumentError, DalembertError, own_errors, whole_number
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute

@@ -1,35 +1,30 @@
-"""Calls of compiled library functions, and the types of arguments and results of the public functions."""
+"""Public functions made from their declarations, and calls of compiled library functions.
+
+All take one sample `(nq,)` or any leading batch shape `(…, nq)`, row-major. Integers and lists become
+float64; float32 arrays give float32 results. `out=` takes preallocated results. `check="raise"` raises an
+error for a quaternion that is not of unit norm, or NaN; `"flag"` returns NaN for such rows and for rows with
+an argument that is not finite; `"off"` checks nothing. None means "raise", and "off" for arrays on a GPU,
+where a check would have to wait for the device. Models with time-dependent joints need `time=`.
+"""
 
 from __future__ import annotations
+import __future__
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.algorithms.declaration import REQUIRED, LibraryFunction
+from dalembert.api.records import RECORDS
 from dalembert.call.arguments import as_array
-from dalembert.compiler.execution import CompiledFunction
-from dalembert.compiler.library import UNROLLED_BODIES, function, no_model
+from dalembert.compiler.library import function, is_large, no_model
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.model import Model
-
-__all__ = [
-    "BODY",
-    "Array",
-    "ArrayLike",
-    "Check",
-    "ForceFrame",
-    "checked_stabilization",
-    "checked_time_step",
-    "force_options",
-    "is_large",
-    "known_frame",
-    "plain",
-    "result",
-    "results",
-]
 
 Array: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
@@ -37,24 +32,148 @@ Check: TypeAlias = Literal["raise", "flag", "off"] | None
 """None: "raise" on the CPU; "off" on a GPU, where a check would have to wait for the device."""
 ForceFrame: TypeAlias = Literal["body", "world"]
 FORCE_FRAMES: Final = ("body", "world")
-BODY: Final = "body"
-"""The default of `external_frame`, compared by identity, since an array has no truth value."""
+
+Call: TypeAlias = Callable[..., Any]
+FUTURE_ANNOTATIONS: Final = __future__.annotations.compiler_flag
+
+# Public functions from declarations.
+
+ALTERNATIVES: Final[dict[str, tuple[Callable[[Model], bool], Call]]] = {}
+"""By the name of a declared function: for which models it is not one kernel, and how it is computed then."""
 
 
-def plain(model: Model, name: str) -> CompiledFunction:
-    """Return the compiled library function without options: the fast path of most calls."""
-    try:
-        return model.functions[name]  # type: ignore[no-any-return]
-    except (KeyError, AttributeError):
-        return function(model, name)
+def alternative(name: str, applies: Callable[[Model], bool]) -> Callable[[Call], Call]:
+    """Register how a declared function is computed for models for which it cannot be one kernel."""
+
+    def register(compute: Call) -> Call:
+        ALTERNATIVES[name] = applies, compute
+        return compute
+
+    return register
 
 
-def is_large(model: Model, name: str) -> bool:
-    """Return whether nv exceeds the limit up to which matrices are compiled as straight-line code."""
-    try:
-        return model.nv > UNROLLED_BODIES
-    except AttributeError:
-        raise no_model(name, model) from None
+def parameters_of(declared: LibraryFunction) -> list[str]:
+    """Return the parameters of the public function, as they stand in its definition and in stubs."""
+    arrays = [f"{name}: ArrayLike | None = None" for name in declared.optional]
+    places = {f"{name}: ArrayLike | None = None" for name in ("external_forces", "forces")}
+    options = {name: f"{name}: {option.annotation}" for name, option in declared.options.items()}
+    required = [options.pop(name) for name, option in declared.options.items() if option.default is REQUIRED]
+    out = "Array" if declared.returns == "Array" else "tuple[Array, ...]"
+    return [
+        "model: Model",
+        *(f"{name}: ArrayLike" for name in declared.arguments),
+        *required,
+        *(item for item in arrays if item in places),
+        "*",
+        *(['external_frame: ForceFrame = "body"'] if "external_forces" in declared.optional else []),
+        *(f"{text} = {_literal(declared.options[name].default)}" for name, text in options.items()),
+        *(["method: str | None = None"] if declared.others else []),
+        *(item for item in arrays if item not in places),
+        f"out: {out} | None = None",
+        "check: Check = None",
+    ]
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+DEFINITION: Final = """
+def {name}({parameters}) -> {returns}:
+    if {is_plain}:
+        try:  # arrays alone, by place, go straight to machine code
+            compiled = model.functions["{name}"]
+        except (KeyError, AttributeError):
+            compiled = first_call(declared, model)
+        return {record}compiled({arguments}))
+    return call_with_options(declared, model, ({arguments},), {{{options}}})
+"""
+"""A public function, written out so that Python itself binds the arguments, as fast as it can."""
+
+
+def make_public(declared: LibraryFunction, module: str) -> Call:
+    """Return the public function of a declaration."""
+    parameters = parameters_of(declared)
+    names = [item.partition(":")[0] for item in parameters if item != "*"]
+    options = [name for name in names[1:] if name not in declared.arguments]
+    absent = [name for name in options if name != "external_frame" and name not in declared.options]
+    is_plain = [f"{' is '.join([*absent, 'None'])}"]
+    if "external_frame" in options:
+        is_plain.append("external_frame is BODY")
+    source = DEFINITION.format(
+        name=declared.name,
+        parameters=", ".join(parameters),
+        returns=declared.returns,
+        is_plain="False" if declared.options else " and ".join(is_plain),
+        record="record(model, *" if declared.returns in RECORDS else "(",
+        arguments=", ".join(declared.arguments),
+        options=", ".join(f'"{name}": {name}' for name in options),
+    )
+    record = RECORDS.get(declared.returns)
+    namespace: dict[str, Any] = {**_NAMESPACE, "__name__": module, "declared": declared, "record": record}
+    exec(compile(source, f"<{declared.name}>", "exec", FUTURE_ANNOTATIONS, True), namespace)
+    function: Call = namespace[declared.name]
+    function.__doc__ = declared.algorithm.__doc__
+    return function
+
+
+def _first_call(declared: LibraryFunction, model: Model) -> Call:
+    """Return what computes a function without options, kept with the model."""
+    if not isinstance(model, Model):
+        raise no_model(declared.name, model)
+    compute = _alternative(declared, model)
+    if compute is None:
+        return function(model, declared.name)
+    model.functions[declared.name] = functools.partial(compute, model)
+    return model.functions[declared.name]  # type: ignore[no-any-return]
+
+
+def _alternative(declared: LibraryFunction, model: Model) -> Call | None:
+    """Return how a function is computed for a model for which it is not one kernel."""
+    if not is_large(model) and declared.subject != "constraints":
+        return None
+    from dalembert.api import alternatives  # noqa: F401 (it registers itself, and is built on this module)
+
+    applies, compute = ALTERNATIVES.get(declared.name, (None, None))
+    return compute if applies is not None and applies(model) else None
+
+
+def _call_with_options(
+    declared: LibraryFunction, model: Model, values: tuple[Any, ...], given: dict[str, Any]
+) -> Any:
+    if not isinstance(model, Model):
+        raise no_model(declared.name, model)
+    arrays, method, options = read_options(declared, model, given)
+    compute = _alternative(declared, model) if method is None else None
+    if compute is not None:
+        found = compute(model, *values, **arrays, **options, out=given["out"], check=given["check"])
+    else:
+        found = _run(model, declared.name, values, arrays, method, options, given["out"], given["check"])
+    record = RECORDS.get(declared.returns)
+    return found if record is None else record(model, *found)
+
+
+def read_options(
+    declared: LibraryFunction, model: Model, given: dict[str, Any]
+) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
+    """Return the optional arrays of a call that are not None, its method, and its static options, checked."""
+    arrays = {name: given[name] for name in declared.optional if given[name] is not None}
+    options: dict[str, Any] = {}
+    for name, option in declared.options.items():
+        value = given[name]
+        options[option.keyword or name] = value if option.read is None else option.read(model, value)
+    if "external_frame" in given:
+        options |= force_options(given["external_forces"], given["external_frame"])
+    if "stabilization" in arrays:
+        checked_stabilization(arrays["stabilization"])
+    return arrays, given.get("method"), options
+
+
+_NAMESPACE: Final = {"BODY": "body", "first_call": _first_call, "call_with_options": _call_with_options}
+"""What the definitions of public functions refer to."""
+
+
+# Calls of compiled functions by ordinary functions.
 
 
 def known_frame(model: Model, name: str) -> str:
@@ -124,8 +243,26 @@ def results(
 ) -> Any:
     """Return the results of a library function: a tuple, or one array if it has a single result."""
     given = {key: value for key, value in arrays.items() if value is not None}
-    compiled = function(model, name, method, arrays=tuple(given), options=tuple(options.items()))
+    return _run(model, name, values, given, method, options, out, check)
+
+
+def _run(
+    model: Model,
+    name: str,
+    values: tuple[Any, ...],
+    arrays: dict[str, Any],
+    method: str | None,
+    options: dict[str, Any],
+    out: Any,
+    check: Check,
+) -> Any:
+    """Compile a library function if it is not yet, and call it."""
+    key = (name, method, tuple(arrays), tuple(options.items()), "float64")
+    try:
+        compiled = model.functions[key]
+    except (KeyError, AttributeError, TypeError):  # `function` says what is wrong
+        compiled = function(model, name, method, arrays=key[2], options=key[3])
     if out is None and check is None:
         # Arrays alone, by place, go straight to machine code.
-        return compiled(*values, *given.values())
-    return compiled(*values, *given.values(), out=out, check=check)
+        return compiled(*values, *arrays.values())
+    return compiled(*values, *arrays.values(), out=out, check=check)

@@ -7,38 +7,14 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from dalembert.api.calls import Array, Check, checked_stabilization, force_options, known_frame
+from dalembert.api.calls import Array, Check, read_options
 from dalembert.call.arguments import pick_dtype
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import FUNCTIONS, UNROLLED_BODIES, function, library_recipe, no_model
 from dalembert.errors import ArgumentError, UnknownNameError, require_choice
 from dalembert.model.model import Model
-
-__all__ = ["derivative"]
-
-DIFFERENTIABLE: Final = (
-    "bias_forces",
-    "center_of_mass",
-    "centroidal_momentum",
-    "centroidal_momentum_matrix",
-    "coriolis_forces",
-    "coriolis_matrix",
-    "forward_dynamics",
-    "forward_kinematics",
-    "gravity_forces",
-    "inertial_forces",
-    "inverse_dynamics",
-    "inverse_mass_matrix",
-    "jacobian",
-    "jacobian_rate",
-    "kinetic_energy",
-    "mass_matrix",
-    "passive_forces",
-    "point_motion",
-    "potential_energy",
-)
 
 
 def derivative(
@@ -53,25 +29,26 @@ def derivative(
     """Return the derivative df/dx of a public function `of` at the given arguments: `(…, *shape of f, n)`.
 
     `by`: the name of the argument x. With respect to a configuration q the derivative is taken on the tangent
-    space, (df/dq)_k = d/dt f(integrate(q, t e_k)), n = nv. So `da.derivative(da.mass_matrix, model, q)` is
-    dM/dq `(…, nv, nv, nv)`, and that of `da.jacobian` the Hessian of a frame's motion `(…, 6, nv, nv)`. A
-    function with several results gives a tuple; `forward_kinematics` gives the derivatives of rotations `(…,
-    n_bodies, 3, 3, nv)` and translations `(…, n_bodies, 3, nv)`. The result comes from one compiled kernel,
-    by the chain rule on the traced graph or by the recursions of `inverse_dynamics_derivatives` and
+    space, (df/dq)_k = d/dt f(integrate(q, t e_k)), n = nv. So that of `da.mass_matrix` is dM/dq `(…, nv, nv,
+    nv)`, and that of `da.jacobian` the Hessian of a frame's motion `(…, 6, nv, nv)`. A function with several
+    results gives a tuple; `forward_kinematics` gives the derivatives of rotations `(…, n_bodies, 3, 3, nv)`
+    and translations `(…, n_bodies, 3, nv)`. The result comes from one compiled kernel, by the chain rule on
+    the traced graph or by the recursions of `inverse_dynamics_derivatives` and
     `forward_dynamics_derivatives`. For your own functions use `da.compile(f, model).jacobian(x)`.
 
     >>> model = da.models.double_pendulum()
     >>> q, v = np.array([0.3, -0.5]), np.array([1.0, 2.0])
-    >>> M_rate = da.derivative(da.mass_matrix, model, q) @ v
-    >>> print(np.abs(M_rate - da.mass_matrix_rate(model, q, v)).max() < 1e-12)
+    >>> M_rate = da.dynamics.derivative(da.mass_matrix, model, q) @ v
+    >>> print(np.abs(M_rate - da.geometry.mass_matrix_rate(model, q, v)).max() < 1e-12)
     True
-    >>> print(da.derivative(da.jacobian, model, q, "tip").shape)
+    >>> print(da.dynamics.derivative(da.jacobian, model, q, "tip").shape)
     (6, 2, 2)
     """
     name = getattr(of, "__name__", repr(of))
-    if name not in DIFFERENTIABLE:
+    if name not in FUNCTIONS or not FUNCTIONS[name].differentiable:
+        known = [item for item, declared in FUNCTIONS.items() if declared.differentiable]
         raise UnknownNameError(
-            f"{UnknownNameError.of('function to differentiate', name, DIFFERENTIABLE)}; of others take "
+            f"{UnknownNameError.of('function to differentiate', name, known)}; of others take "
             "da.compile(…).jacobian"
         )
     place = str(getattr(of, "__module__", ""))
@@ -82,10 +59,9 @@ def derivative(
         )
     if not isinstance(model, Model):
         raise no_model(name, model)
+    declared = FUNCTIONS[name]
+    short = ("derivative", of, by) if len(arguments) == len(declared.arguments) and not options else None
     plainly = out is None and check is None
-    short = (
-        ("derivative", of, by) if len(arguments) == len(FUNCTIONS[name].arguments) and not options else None
-    )
     if plainly and short in model.functions:
         return model.functions[short](*arguments)
     try:
@@ -93,36 +69,18 @@ def derivative(
     except TypeError as error:
         raise ArgumentError(f"derivative of {name}: {error}") from None
     bound.apply_defaults()
-    given = dict(list(bound.arguments.items())[1:])
-    for own in ("out", "check"):
-        given.pop(own, None)
-    force_options(None, given.get("external_frame", "body"))
-    checked_stabilization(given.get("stabilization"))
-    method = given.pop("method", None)
-    values = [given.pop(item) for item in FUNCTIONS[name].arguments]
-    arrays = {
-        key: value
-        for key in ("external_forces", "time", "stabilization")
-        if (value := given.pop(key, None)) is not None
-    }
-    if "external_forces" not in arrays:
-        given.pop("external_frame", None)
-    if "frame_name" in given:
-        given = {"where": known_frame(model, given.pop("frame_name"))} | given
-    names = (*FUNCTIONS[name].arguments, *arrays)
+    values = [bound.arguments[item] for item in declared.arguments]
+    arrays, method, static = read_options(declared, model, bound.arguments)
+    names, given = (*declared.arguments, *arrays), (*values, *arrays.values())
     require_choice(f"argument of {name}", by, names)
-    dtype = pick_dtype(list(zip(names, (*values, *arrays.values()), strict=True)))
-    key = ("derivative", name, method, tuple(arrays), tuple(given.items()), dtype, by)
+    chosen = (method, by, tuple(arrays), tuple(static.items()))
+    key = ("derivative", name, *chosen, pick_dtype(list(zip(names, given, strict=True))))
     compiled = model.functions.get(key)
     if compiled is None:
-        compiled = model.functions[key] = _compile_derivative(
-            model, name, method, by, tuple(arrays), tuple(given.items()), dtype
-        )
+        compiled = model.functions[key] = _compile_derivative(model, name, *chosen, key[-1])
         if short is not None:
             model.functions[short] = compiled
-    if plainly:
-        return compiled(*values, *arrays.values())
-    return compiled(*values, *arrays.values(), out=out, check=check)
+    return compiled(*given) if plainly else compiled(*given, out=out, check=check)
 
 
 _signature = functools.cache(inspect.signature)

@@ -23,8 +23,9 @@ from typing import NamedTuple, final
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.declared import inverse_dynamics_regressor
 from dalembert.api.frame_targets import read_array
-from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
+from dalembert.api.inertial_parameters import base_parameters
 from dalembert.call.arguments import ArrayArgument, as_rows
 from dalembert.compiler.library import argument_shape, no_model
 from dalembert.errors import ArgumentError, ShapeError
@@ -59,9 +60,9 @@ class Identification:
     `print(found)` shows a table.
 
     >>> model = da.models.pendulum()
-    >>> q, v, a = da.exciting_motion(model).at(np.arange(0.0, 10.0, 0.01))
+    >>> q, v, a = da.identification.exciting_motion(model).at(np.arange(0.0, 10.0, 0.01))
     >>> tau = da.inverse_dynamics(model, q, v, a) + 0.01 * np.random.default_rng(0).standard_normal(q.shape)
-    >>> print(da.identify(model, q, v, a, tau))
+    >>> print(da.identification.identify(model, q, v, a, tau))
            value     sigma  parameter
      2.79406e-05   4.8e-05  bob.h_x
         -1.00016   0.00012  bob.h_z
@@ -117,9 +118,9 @@ def identify(
     `model.tree()`. The computation is in float64. Gautier (1997).
 
     >>> model = da.models.arm6()
-    >>> q, v, a = da.exciting_motion(model, trials=20).at(np.arange(0.0, 10.0, 0.01))
-    >>> found = da.identify(model, q, v, a, da.inverse_dynamics(model, q, v, a))
-    >>> true = da.base_parameters(model).of(da.inertial_parameters(model))
+    >>> q, v, a = da.identification.exciting_motion(model, trials=20).at(np.arange(0.0, 10.0, 0.01))
+    >>> found = da.identification.identify(model, q, v, a, da.inverse_dynamics(model, q, v, a))
+    >>> true = da.identification.base_parameters(model).of(da.identification.inertial_parameters(model))
     >>> print(found.names[1][:27], np.allclose(found.values, true))
     upper_arm.h_x + 0.45 forear True
     """
@@ -141,7 +142,7 @@ def identify(
     if rows.count * model.nv <= len(names) or not names:
         raise ArgumentError(
             f"identify: {rows.count} samples of {model.nv} joints cannot show {len(names)} parameters and "
-            "their spread; give more samples, of a motion such as da.exciting_motion finds"
+            "their spread; give more samples, of a motion such as da.identification.exciting_motion finds"
         )
     triangles = _triangles(model, rows.matrices, directions, armature)
     known = None if noise is None else _noise(model, noise)
@@ -219,7 +220,7 @@ def _solve_weighted(triangles: Array, sizes: Array, names: tuple[str, ...]) -> _
         hidden = names[int(np.abs(Vt[-1]).argmax())]
         raise ArgumentError(
             f"identify: this motion does not show every parameter; {hidden!r} is one that it leaves open. "
-            "Move all joints, as da.exciting_motion does, or ask for fewer `unknowns`"
+            "Move all joints, as da.identification.exciting_motion does, or ask for fewer `unknowns`"
         )
     inverse = Vt.T / s / lengths[:, None]
     return _Solution(inverse @ (U.T @ y), inverse @ inverse.T, float(s[0] / s[-1]))

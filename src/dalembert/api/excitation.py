@@ -20,11 +20,10 @@ from typing import Any, Final, final
 
 import numpy as np
 
-from dalembert.api.base_parameters import BaseParameters
 from dalembert.api.calls import Array, ArrayLike
-from dalembert.api.dynamics import inverse_dynamics
+from dalembert.api.declared import inverse_dynamics, inverse_dynamics_regressor
 from dalembert.api.frame_targets import read_array
-from dalembert.api.identification import base_parameters, inverse_dynamics_regressor
+from dalembert.api.inertial_parameters import BaseParameters, base_parameters
 from dalembert.compiler.library import no_model
 from dalembert.errors import ArgumentError, positive_number, whole_number
 from dalembert.model.model import Model
@@ -57,7 +56,7 @@ class ExcitingMotion:
     weighted base regressor over a period, with columns scaled to unit length. `motion.at(t)` returns (q, v,
     a).
 
-    >>> motion = da.exciting_motion(da.models.two_link_arm(), period=4.0)
+    >>> motion = da.identification.exciting_motion(da.models.two_link_arm(), period=4.0)
     >>> q, v, a = motion.at([0.5, 4.5])
     >>> print(q.shape, np.allclose(q[0], q[1]))
     (2, 2) True
@@ -95,7 +94,7 @@ def exciting_motion(
     are rejected. Swevers et al. (1997).
 
     >>> model = da.models.arm6()
-    >>> motion = da.exciting_motion(model, trials=40)
+    >>> motion = da.identification.exciting_motion(model, trials=40)
     >>> q, v, a = motion.at(np.arange(0.0, 10.0, 0.01))
     >>> print(np.abs(v).max(axis=0).round(1), motion.condition_number < 10.0)
     [2.9 2.9 3.3 4.8 4.8 5.7] True

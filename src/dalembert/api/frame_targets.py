@@ -150,7 +150,7 @@ def read_configuration(model: Model, name: str, given: ArrayLike) -> Array:
         if np.any(off > QUATERNION_TOLERANCE["float64"]):
             raise StateError(
                 f"{name}[{place.start}:{place.stop}]: a quaternion must have unit norm, this one is off by "
-                f"{np.nanmax(off):.3g}; normalize it first, for instance with da.normalize(model, q)"
+                f"{np.nanmax(off):.3g}; normalize it first, for instance with da.dynamics.normalize(model, q)"
             )
     return q
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.declared import difference, integrate
 from dalembert.api.frame_targets import TargetPart, read_array, read_configuration, read_targets
-from dalembert.api.motion import difference, integrate
 from dalembert.api.reaching import Reaching, move_towards_posture, reach_local_minimum, reach_targets
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
@@ -39,7 +39,8 @@ class InverseKinematics(NamedTuple):
     `q (…, nq)`; `residual (…)`, the largest position [m] or angle [rad] error of a frame or loop; `converged
     (…)`, whether the residual is within the tolerance; `iterations (…)`, summed over all attempts.
 
-    >>> found = da.inverse_kinematics(da.models.two_link_arm(), {"tip": [1.0, 0.0, 1.0]}, [0.1, 0.3])
+    >>> model = da.models.two_link_arm()
+    >>> found = da.kinematics.inverse_kinematics(model, {"tip": [1.0, 0.0, 1.0]}, [0.1, 0.3])
     >>> print(found.converged, found.residual < 1e-8)
     True True
     """
@@ -83,7 +84,7 @@ def inverse_kinematics(
     >>> model = da.models.humanoid()
     >>> poses = da.forward_kinematics(model, model.random_state(1)[0])
     >>> targets = {name: poses[name] for name in ("left_palm", "right_palm", "left_sole", "right_sole")}
-    >>> found = da.inverse_kinematics(model, targets, model.neutral())
+    >>> found = da.kinematics.inverse_kinematics(model, targets, model.neutral())
     >>> hand = da.forward_kinematics(model, found.q)["left_palm"].translation
     >>> print(found.converged, np.abs(hand - poses["left_palm"].translation).max() < 1e-8)
     True True

@@ -111,7 +111,7 @@ def _facts(found: Content) -> dict[str, Any]:
 
 
 def _mobility(model: da.Model) -> Any:
-    return da.mobility(model, time=0.0 if model.time_dependent else None)
+    return da.analysis.mobility(model, time=0.0 if model.time_dependent else None)
 
 
 def _mobility_facts(model: da.Model) -> dict[str, Any] | None:

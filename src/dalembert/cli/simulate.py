@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dalembert as da
-from dalembert.api import close_loops
+from dalembert.api.constraints import close_loops
 from dalembert.cli.content import (
     complain,
     content,
@@ -154,7 +154,9 @@ def scenario(options: argparse.Namespace) -> Scenario:
         notes.append("a ground is put under it, z = 0")
     contact = options.contact
     if contact is None:
-        ground = any(isinstance(shape, da.Plane | da.HeightField) for shape in model.world_shapes)
+        ground = any(
+            isinstance(shape, da.shapes.Plane | da.shapes.HeightField) for shape in model.world_shapes
+        )
         contact = "rigid" if touching and (ground or (free and model.world_shapes)) else "none"
         if contact == "none" and touching:
             notes.append("nothing touches anything (--contact rigid: it does)")
@@ -403,8 +405,8 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
     ends = [0, -1]
     q, v = trajectory.q[..., ends, :], trajectory.v[..., ends, :]
     time = trajectory.time[..., ends] if model.time_dependent else None
-    kinetic = da.kinetic_energy(model, q, v, time=time).reshape(-1, 2).mean(axis=0)
-    potential = da.potential_energy(model, q, time=time).reshape(-1, 2).mean(axis=0)
+    kinetic = da.dynamics.kinetic_energy(model, q, v, time=time).reshape(-1, 2).mean(axis=0)
+    potential = da.dynamics.potential_energy(model, q, time=time).reshape(-1, 2).mean(axis=0)
     facts: dict[str, Any] = {
         "model": model.name,
         "file": options.file,

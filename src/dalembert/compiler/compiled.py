@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import operator
-import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -133,7 +131,7 @@ def vjp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
     Source: reverse accumulation of Featherstone 2008 §10.4's symbolic programs, by the chain rule.
 
     >>> model = da.models.double_pendulum()
-    >>> f = da.compile(da.potential_energy, model)
+    >>> f = da.compile(da.dynamics.potential_energy, model)
     >>> gradient = da.vjp(f, "q")
     >>> q = [0.3, -0.2]
     >>> print(np.allclose(gradient(q, 1.0), da.gravity_forces(model, q)))
@@ -189,10 +187,12 @@ def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:
 
 def _algorithm(name: str) -> str:
     """Return the path of the generic algorithm of a public function, beside `da`."""
-    for found in pkgutil.iter_modules(algorithms.__path__):
-        if found.ispkg and name in importlib.import_module(f"{algorithms.__name__}.{found.name}").__all__:
-            return f"algorithms.{found.name}.{name}"
-    return f"algorithms.{name}"
+    if name in algorithms.__all__:
+        return f"algorithms.{name}"
+    algorithm = FUNCTIONS[name].algorithm
+    module = sys.modules[algorithm.__module__]
+    own = name if hasattr(module, name) else algorithm.__name__
+    return f"{module.__name__}.{own}".removeprefix("dalembert.")
 
 
 def _arguments(

@@ -1,4 +1,4 @@
-"""The library's own functions, compiled for a model: `catalogue` says what they are.
+"""The library's own functions, compiled for a model, as `algorithms.declaration` declares them.
 
 `function(model, name, …)` compiles on first use and keeps the result with the model. The disk cache knows
 these functions by the source they are made from, the model's bytes and the options, so that a hit needs no
@@ -10,15 +10,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Callable, Hashable
+import importlib
+import pkgutil
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Any, Final
+from typing import Any, Final, final
 
+import numpy as np
+
+from dalembert import algorithms
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.declaration import DECLARED, SHAPES, LibraryFunction
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.call.arguments import ArrayArgument
-from dalembert.compiler.catalogue import FUNCTIONS, LibraryFunction
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, require_choice
@@ -31,6 +36,7 @@ __all__ = [
     "LibraryFunction",
     "argument_shape",
     "function",
+    "is_large",
     "library_recipe",
     "no_model",
 ]
@@ -39,17 +45,45 @@ UNROLLED_BODIES: Final = 150
 """Trees of more bodies are compiled as loops; measured, see design/large-trees.md."""
 
 
-def argument_shape(model: Model, name: str, entry: LibraryFunction | None = None) -> tuple[int, ...] | None:
-    """Return the shape of an argument known by name, or to the function; None where the name says nothing."""
-    if entry is not None and name in entry.shapes:
-        return entry.shapes[name](model)
-    shapes: dict[str, tuple[int, ...]] = {
-        **dict.fromkeys(("q", "q0", "q1", "q2"), (model.nq,)),
-        **dict.fromkeys(("v", "a", "tau", "dv"), (model.nv,)),
-        **dict.fromkeys(("time", "dt", "stabilization"), ()),
-        "external_forces": (len(model.bodies), 6),
-    }
-    return shapes.get(name)
+@final
+class _Catalogue(Mapping[str, LibraryFunction]):
+    """The declared functions by name; modules of algorithms are imported until one declares a name.
+
+    `import dalembert` needs no algorithms, and a first call only those of its own subject.
+    """
+
+    def __getitem__(self, name: str) -> LibraryFunction:
+        for module in sorted(_algorithm_modules(), key=lambda module: module not in str(name)):
+            if name in DECLARED:
+                break
+            importlib.import_module(f"{algorithms.__name__}.{module}")
+        return DECLARED[name]
+
+    def __iter__(self) -> Iterator[str]:
+        for module in _algorithm_modules():
+            importlib.import_module(f"{algorithms.__name__}.{module}")
+        return iter(DECLARED)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+@functools.cache
+def _algorithm_modules() -> tuple[str, ...]:
+    return tuple(found.name for found in pkgutil.iter_modules(algorithms.__path__))
+
+
+FUNCTIONS: Final[Mapping[str, LibraryFunction]] = _Catalogue()
+
+
+def argument_shape(model: Model, name: str) -> tuple[int, ...] | None:
+    """Return the shape of an array that is known by its name; None where the name says nothing."""
+    return SHAPES[name](model) if name in SHAPES else None
+
+
+def is_large(model: Model) -> bool:
+    """Return whether matrices of a model are too large to be compiled as straight-line code."""
+    return model.nv > UNROLLED_BODIES
 
 
 def function(
@@ -114,32 +148,38 @@ def library_recipe(
     entry = FUNCTIONS[name]
     chosen = next(iter(entry.methods)) if method is None else method
     require_choice(f"method of {name}", chosen, entry.methods)
-    automatic = entry.automatic if method is None else None
-    algorithm = entry.methods[chosen] if automatic is None else automatic
+    algorithm = entry.algorithm if method is None else entry.methods[chosen]
     static = dict(options)
-    positional = len(entry.arguments)
+    positional = len(entry.arguments) - len(entry.keywords)
 
     def on_frames(algorithm: Callable[..., Any]) -> Callable[..., Any]:
         def call(tree: Tree, *values: Any) -> Any:
             frames = aligned(tree) if entry.frame_free else tree
-            given = dict(zip(arrays, values[positional:], strict=True))
+            given = dict(zip((*entry.keywords, *arrays), values[positional:], strict=True))
             return algorithm(frames, *values[:positional], **given, **static)
 
         return call
 
+    def compute(tree: Tree, *values: Any) -> Any:
+        found = on_frames(algorithm)(tree, *values)
+        if entry.empty is None:
+            return found
+        nothing = np.zeros(entry.empty(model) if callable(entry.empty) else entry.empty)
+        return tuple(x or nothing for x in found) if isinstance(found, tuple) else found or nothing
+
     names = (*entry.arguments, *arrays)
-    shapes = [(item, argument_shape(model, item, entry)) for item in names]
+    shapes = [(item, entry.shape(model, item)) for item in names]
     looped = (
         chosen in entry.loops
         and not parameters
         and len(model.bodies) > UNROLLED_BODIES
         and _can_loop(model, chosen)
     )
-    label = chosen if automatic is None else "automatic"
+    label = method or "automatic"
     identity = f"{name} {label} {names} {options} {parameters} {looped} {model.digest} {source_digest()}"
     return Recipe(
         name=name,
-        function=on_frames(algorithm),
+        function=compute,
         model=model,
         arguments=tuple(ArrayArgument(item, shape) for item, shape in shapes if shape is not None),
         parameters=parameters,

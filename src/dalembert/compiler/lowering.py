@@ -18,8 +18,8 @@ import numpy as np
 
 from dalembert import scalar
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.declaration import Precondition
 from dalembert.call.arguments import Array, ArrayArgument
-from dalembert.compiler.catalogue.entry import Precondition
 from dalembert.compiler.tables import InputTable, TableTree, TableVector
 from dalembert.errors import ProgramSizeError, TracingError
 from dalembert.model import configuration

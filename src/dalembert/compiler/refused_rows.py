@@ -39,7 +39,8 @@ def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | 
         if _off_unit(norm, dtype):
             return StateError(
                 f"{name}[{place.start}:{place.stop}]{where}: a quaternion must have unit norm, "
-                f"this one has {norm:.9g}; normalize it first, for instance with da.normalize(model, q)"
+                f"this one has {norm:.9g}; normalize it first, for instance with "
+                "da.dynamics.normalize(model, q)"
             )
     one = [matrix[min(row, len(matrix) - 1)].astype(np.float64).tolist() for matrix in rows.matrices]
     for refusal in recipe.refusals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import pkgutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 def moved_names(package: str, moved: Mapping[str, Sequence[str] | Mapping[str, str]]) -> Callable[[str], Any]:
     """Return a module's `__getattr__` that looks the names up in their new modules, with a warning.
 
-    `package`: the module that held the names. `moved`: by their new module, the names, or the new
-    names by the old ones.
+    `package`: the module that held the names. `moved`: by their new module, as users reach it, the names, or
+    the new names by the old ones.
     """
     homes = {
         name: (module, names[name] if isinstance(names, Mapping) else name)
@@ -29,6 +29,6 @@ def moved_names(package: str, moved: Mapping[str, Sequence[str] | Mapping[str, s
             DeprecationWarning,
             stacklevel=3,  # the caller of the module's own __getattr__
         )
-        return getattr(importlib.import_module(module), new_name)
+        return pkgutil.resolve_name(f"{module}.{new_name}")
 
     return find

@@ -1,9 +1,10 @@
 """JAX arrays in, JAX arrays out; `jit`, `vmap`, `grad`, `jvp`, `jacfwd`, `jacrev` and `hessian` work.
 
 Every function of the library that maps arrays to arrays, and everything that `da.compile` makes, takes JAX
-arrays as it takes NumPy arrays: `jax.jit(jax.grad(lambda q: da.potential_energy(model, q)))`. A call is one
-primitive for a model of any size; inside `jit` it is a call back to our kernel on the host. Arrays on
-a GPU are computed there, inside `jit` and outside, by a custom call that launches our kernel on XLA's stream.
+arrays as it takes NumPy arrays: `jax.jit(jax.grad(lambda q: da.dynamics.potential_energy(model, q)))`. A
+call is one primitive for a model of any size; inside `jit` it is a call back to our kernel on the host.
+Arrays on a GPU are computed there, inside `jit` and outside, by a custom call that launches our kernel on
+XLA's stream.
 Two primitives suffice:
 
     call_p(*arrays)                 the function

@@ -398,7 +398,7 @@ def _universal(joint: Any, name: str) -> JointImage:
 def _ellipsoid(joint: Any, name: str) -> JointImage:
     own = joint.extract()
     radii = (float(own.radius_x), float(own.radius_y), float(own.radius_z))
-    return JointImage(joints.Ellipsoid(*radii), (0, 1, 2), (0, 1, 2))
+    return JointImage(joints.EllipsoidJoint(*radii), (0, 1, 2), (0, 1, 2))
 
 
 def _composite(joint: Any, name: str) -> JointImage:

@@ -26,17 +26,50 @@ def neutral(model: Model) -> list[float]:
 
 
 def integrate(model: Model, q: Sequence[Scalar], dv: Sequence[Scalar]) -> list[Scalar]:
-    """Return the configuration reached from q in unit time at the constant velocity dv."""
+    """Return the configuration q exp(dv) `(…, nq)`: q moved for unit time at the velocity dv. Pass `v * dt`.
+
+    `dv`: `(…, nv)` [rad or m]. Coordinates add where v = dq/dt; quaternions, planar and free joints use the
+    exponential of SO(3), SE(2), SE(3), so that positions stay on the manifold.
+
+    >>> builder = da.ModelBuilder()
+    >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    >>> _ = builder.add_body("ball", "world", da.Spherical(), inertia=solid)
+    >>> model = builder.build()
+    >>> q = da.integrate(model, model.neutral(), [0.0, 0.0, np.pi / 2])  # a quarter turn about z
+    >>> print(q.round(6), round(float(np.linalg.norm(q)), 12))
+    [0.707107 0.       0.       0.707107] 1.0
+    """
     return [x for body in _independent(model) for x in body.joint.integrate(body.own_q(q), body.own_v(dv))]
 
 
 def difference(model: Model, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> list[Scalar]:
-    """Return the displacement dv, expressed at q0, with integrate(q0, dv) = q1."""
+    """Return the displacement dv `(…, nv)` [rad or m] at q0 with `integrate(model, q0, dv) = q1`.
+
+    It is q1 - q0 on the manifold, expressed in the velocity variables at q0. For quaternions it is the
+    shorter rotation.
+
+    >>> model = da.models.humanoid()
+    >>> q0, q1 = model.random_state(1)[0], model.random_state(2)[0]
+    >>> dv = da.difference(model, q0, q1)
+    >>> back = da.integrate(model, q0, dv)
+    >>> print(model.nq - dv.size, np.abs(da.difference(model, back, q1)).max() < 1e-12)
+    3 True
+    """
     return [x for body in _independent(model) for x in body.joint.difference(body.own_q(q0), body.own_q(q1))]
 
 
 def normalize(model: Model, q: Sequence[Scalar]) -> list[Scalar]:
-    """Return q with its quaternions scaled to unit norm."""
+    """Return q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; nothing else changes.
+
+    A quaternion without a direction is rejected (`check`): zero, NaN, or so long or short that the square of
+    its norm is infinite or zero. Featherstone 2008 section 4.5.
+
+    >>> model = da.models.humanoid()
+    >>> q = model.neutral()
+    >>> q[3:7] *= 1.001  # the root's quaternion, a little off
+    >>> print(round(float(np.linalg.norm(da.dynamics.normalize(model, q)[3:7])), 12))
+    1.0
+    """
     return [x for body in _independent(model) for x in body.joint.normalize(body.own_q(q))]
 
 

@@ -72,7 +72,7 @@ def simplify_inertias(
     Featherstone 2008 section 9.7.
 
     >>> model = da.models.gu(6)
-    >>> simple = da.simplify_inertias(model)
+    >>> simple = da.identification.simplify_inertias(model)
     >>> q, v = model.random_state(0)
     >>> bool(abs(da.mass_matrix(simple, q) - da.mass_matrix(model, q)).max() < 1e-12)
     True

@@ -200,7 +200,8 @@ def five_bar(
     Lengths in m, density in kg/m.
 
     >>> model = da.models.five_bar()
-    >>> print(model.nv, model.actuated, np.abs(da.constraint_error(model, model.neutral())).max() < 1e-15)
+    >>> error = da.constraints.constraint_error(model, model.neutral())
+    >>> print(model.nv, model.actuated, np.abs(error).max() < 1e-15)
     4 ('left_pivot', 'right_pivot') True
     """
     if not ground < 2.0 * distal:
@@ -230,7 +231,7 @@ def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density:
     time in proportion to the rungs. Lengths in m, density in kg/m.
 
     >>> model = da.models.ladder(5)
-    >>> print(len(model.bodies), len(model.loops), da.mobility(model).mobility)
+    >>> print(len(model.bodies), len(model.loops), da.analysis.mobility(model).mobility)
     15 5 5
     """
     if rungs < 1:

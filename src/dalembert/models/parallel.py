@@ -43,7 +43,7 @@ def stewart(
     a system of six equations; a model with a function cannot be saved.
 
     >>> model = da.models.stewart()
-    >>> print(model.nv, len(model.loops), da.mobility(model).mobility)
+    >>> print(model.nv, len(model.loops), da.analysis.mobility(model).mobility)
     24 6 6
     """
     if min(base_radius, platform_radius, height) <= 0.0:

@@ -15,7 +15,7 @@ from dalembert.model.dh import DHRow, dh_chain
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
-    Ellipsoid,
+    EllipsoidJoint,
     Fixed,
     Free,
     Helical,
@@ -73,7 +73,7 @@ MAKERS: dict[str, Callable[[Generator], Joint]] = {
     "free": lambda rng: Free(),
     "rack_pinion": lambda rng: RackPinion(float(rng.uniform(0.05, 0.3))),
     "sphere_in_cylinder": lambda rng: SphereInCylinder(_axis(rng)),
-    "ellipsoid": lambda rng: Ellipsoid(*rng.uniform(0.1, 0.4, 3).tolist()),
+    "ellipsoid": lambda rng: EllipsoidJoint(*rng.uniform(0.1, 0.4, 3).tolist()),
     "composite": lambda rng: Composite(
         (Revolute(_axis(rng)), Prismatic(_axis(rng)), Revolute(_axis(rng))),
         (random_placement(rng), random_placement(rng), random_placement(rng)),

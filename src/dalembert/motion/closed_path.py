@@ -150,11 +150,11 @@ def require_closed(model: Model, contacts: Contacts, state: tuple[Array, ...], n
             raise StateError(
                 f'transition: the contact of "{loop.removeprefix(CONTACT)}", which stays where it is at the '
                 f"start, {what} {errors.max():.3g} {unit} at {name}; both ends must have it in one place and "
-                "at rest there, see da.inverse_kinematics, or let go of it"
+                "at rest there, see da.kinematics.inverse_kinematics, or let go of it"
             )
         raise StateError(
             f'transition: loop "{loop}" {what} {errors.max():.3g} {unit} at {name}; '
-            "q, v = da.close_loops(model, q, v) closes it"
+            "q, v = da.constraints.close_loops(model, q, v) closes it"
         )
 
 

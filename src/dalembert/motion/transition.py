@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.api.motion import normalize
+from dalembert.api.dynamics import normalize
 from dalembert.errors import (
     ArgumentError,
     DtypeError,
@@ -282,7 +282,7 @@ def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, .
     unit: Array = np.asarray(normalize(model, state[0]), float)
     if np.abs(unit - state[0]).max(initial=0.0) > 1e-6:
         raise StateError(
-            f"transition: a quaternion of {name} is not of unit length; see da.normalize(model, q)"
+            f"transition: a quaternion of {name} is not of unit length; see da.dynamics.normalize(model, q)"
         )
     return (unit, *state[1:])
 

@@ -61,9 +61,9 @@ def distances(model: Model, q: npt.ArrayLike, *, pairs: PairChoice = None) -> Di
     Source: phi(q) of Featherstone 2008 §11.4, Eq. 11.37.
 
     >>> builder = da.ModelBuilder()
-    >>> builder.add_shape("world", da.Plane(name="ground"))
-    >>> builder.add_body("ball", "world", da.Free(), inertia=da.Sphere(0.1).inertia(mass=1.0))
-    >>> builder.add_shape("ball", da.Sphere(0.1, name="skin"))
+    >>> builder.add_shape("world", da.shapes.Plane(name="ground"))
+    >>> builder.add_body("ball", "world", da.Free(), inertia=da.shapes.Sphere(0.1).inertia(mass=1.0))
+    >>> builder.add_shape("ball", da.shapes.Sphere(0.1, name="skin"))
     >>> found = da.contact.distances(builder.build(), [0.0, 0.0, 0.5, 1.0, 0.0, 0.0, 0.0])
     >>> found.names, found.gap, found.normal
     ((('ground', 'skin'),), array([0.4]), array([[0., 0., 1.]]))
@@ -89,9 +89,9 @@ def gap_rates(model: Model, q: npt.ArrayLike, v: npt.ArrayLike, *, pairs: PairCh
     Source: zeta and the term with n' of Featherstone 2008 §11.3, Eqs 11.23 and 11.36.
 
     >>> builder = da.ModelBuilder()
-    >>> builder.add_shape("world", da.Sphere(1.0))
-    >>> builder.add_body("ball", "world", da.Free(), inertia=da.Sphere(0.1).inertia(mass=1.0))
-    >>> builder.add_shape("ball", da.Sphere(0.5))
+    >>> builder.add_shape("world", da.shapes.Sphere(1.0))
+    >>> builder.add_body("ball", "world", da.Free(), inertia=da.shapes.Sphere(0.1).inertia(mass=1.0))
+    >>> builder.add_shape("ball", da.shapes.Sphere(0.5))
     >>> q, v = [0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 3.0, 0.0, -1.0]
     >>> rates = da.contact.gap_rates(builder.build(), q, v)
     >>> rates.gap, rates.normal

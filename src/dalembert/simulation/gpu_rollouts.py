@@ -118,7 +118,7 @@ def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -
     if others:
         raise ArgumentError(
             f'rollout: "{others[0]}" is not observed on a GPU; compute it from the frames, for instance '
-            "da.kinetic_energy(model, trajectory.q, trajectory.v)"
+            "da.dynamics.kinetic_energy(model, trajectory.q, trajectory.v)"
         )
 
 

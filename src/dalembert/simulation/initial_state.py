@@ -58,7 +58,7 @@ def require_closed_loops(
             place = f" of sample {sample}" if q.ndim > 1 else ""
             raise StateError(
                 f"in the start{place} {fact.format(float(number[sample]))}; "
-                "da.close_loops(model, q, v) gives the nearest state that fits"
+                "da.constraints.close_loops(model, q, v) gives the nearest state that fits"
             )
 
 

@@ -12,11 +12,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert import api
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_energy, potential_energy
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.api.poses import Poses
+from dalembert.api import kinematics
+from dalembert.api.records import Poses
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.compiled import compile
 from dalembert.compiler.execution import CompiledFunction
@@ -98,7 +98,7 @@ def evaluate_observers(
 def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array]) -> Poses:
     """Return the poses of the bodies at all frames."""
     if not parameters:
-        return api.forward_kinematics(model, q, time=time if model.time_dependent else None)
+        return kinematics.forward_kinematics(model, q, time=time if model.time_dependent else None)
     values = for_frames(model, parameters)
     key = ("poses", tuple(values))
     found: CompiledFunction | None = model.functions.get(key)

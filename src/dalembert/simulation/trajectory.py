@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.api.poses import Poses
+from dalembert.api.records import Poses
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model

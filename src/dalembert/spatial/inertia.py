@@ -31,7 +31,7 @@ class RigidInertia(Value):
     looked at here, since they may be symbols; see `physical_problems`.
 
     >>> I = da.RigidInertia(2.0, (0.5, 0.0, 0.0), (0.1, 0.2, 0.3))
-    >>> momentum = I * da.Motion.of([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])
+    >>> momentum = I * da.spatial.Motion.of([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])
     >>> print(np.round(momentum.to_list(), 6).tolist())
     [0.0, 0.0, 2.4, 0.0, 3.0, 0.0]
     >>> (I + I).mass

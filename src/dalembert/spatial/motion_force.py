@@ -32,7 +32,7 @@ class Motion(LinearValue):
 
     `angular`: omega [rad/s]; `linear`: v_O [m/s], of the body point that is now at the origin.
 
-    >>> v = da.Motion.of([0.0, 0.0, 2.0, 1.0, 0.0, 0.0])  # turning about z, the origin moving along x
+    >>> v = da.spatial.Motion.of([0.0, 0.0, 2.0, 1.0, 0.0, 0.0])  # turning about z, the origin moving along x
     >>> v.at(da.spatial.Vec3(1.0, 0.0, 0.0))
     Vec3(x=1.0, y=2.0, z=0.0)
     """
@@ -91,10 +91,10 @@ class Force(LinearValue):
 
     `angular`: n_O [N m], the moment about the origin; `linear`: f [N].
 
-    >>> f = da.Force.at_point(da.spatial.Vec3(0.0, 0.0, 3.0), da.spatial.Vec3(2.0, 0.0, 0.0))
+    >>> f = da.spatial.Force.at_point(da.spatial.Vec3(0.0, 0.0, 3.0), da.spatial.Vec3(2.0, 0.0, 0.0))
     >>> f.to_list()
     [0.0, -6.0, 0.0, 0.0, 0.0, 3.0]
-    >>> f.dot(da.Motion.of([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]))  # power [W]
+    >>> f.dot(da.spatial.Motion.of([0.0, 1.0, 0.0, 0.0, 0.0, 0.0]))  # power [W]
     -6.0
     """
 

@@ -177,7 +177,7 @@ class Transform(Placement):
     >>> X = da.Transform.from_rotation_translation(np.eye(3), [0.0, 0.0, 1.0])
     >>> X.transform_point(da.spatial.Vec3(1.0, 2.0, 3.0))
     Vec3(x=1.0, y=2.0, z=4.0)
-    >>> X.apply(da.Motion.of([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])).to_list()  # seen from the child frame
+    >>> X.apply(da.spatial.Motion.of([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])).to_list()  # seen from the child frame
     [1.0, 0.0, 0.0, 0.0, -1.0, 0.0]
     """
 

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.api import forward_dynamics, forward_kinematics, jacobian, jacobian_rate, mass_matrix
+from dalembert.api.dynamics import forward_dynamics, mass_matrix
+from dalembert.api.kinematics import forward_kinematics, jacobian, jacobian_rate
 from dalembert.call.arguments import as_array, real_array
 from dalembert.errors import (
     ArgumentError,

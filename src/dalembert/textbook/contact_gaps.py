@@ -204,7 +204,7 @@ def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapF
     >>> builder = da.ModelBuilder()
     >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
     >>> _ = builder.add_body("ball", "world", da.Free(), inertia=solid)
-    >>> _ = builder.add_shape("ball", da.Sphere(0.5))
+    >>> _ = builder.add_shape("ball", da.shapes.Sphere(0.5))
     >>> model = builder.build().with_ground()
     >>> gaps = da.textbook.shape_gaps(model)
     >>> print(gaps.names, gaps.value([0.0, 0.0, 2.0, 1.0, 0.0, 0.0, 0.0]))

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.api import forward_dynamics, normalize, passive_forces
+from dalembert.api.dynamics import forward_dynamics, normalize, passive_forces
 from dalembert.call.arguments import real_array
 from dalembert.compiler.compiled import compile as compile_function
 from dalembert.errors import ContactError, DtypeError, ShapeError, StateError, positive_number, require_choice

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from dalembert.api import jacobian
+from dalembert.api.kinematics import jacobian
 from dalembert.call.arguments import real_array
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError, own_errors
 from dalembert.model.model import Model, require_model

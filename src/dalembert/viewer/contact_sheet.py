@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.api import forward_kinematics
+from dalembert.api.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, own_errors
 from dalembert.host.atomic_files import write_file
 from dalembert.motion.clip import Frames, nearest_frames

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.api import forward_kinematics
+from dalembert.api.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.api import close_loops
+from dalembert.api.constraints import close_loops
 from dalembert.errors import ArgumentError, DalembertError, FileError, own_errors, require_flag
 from dalembert.model.model import Model
 from dalembert.spatial.rotations import (

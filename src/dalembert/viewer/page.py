@@ -16,7 +16,8 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.api import forward_kinematics, kinetic_energy, potential_energy
+from dalembert.api.dynamics import kinetic_energy, potential_energy
+from dalembert.api.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, UnknownNameError, own_errors
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model

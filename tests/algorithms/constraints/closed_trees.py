@@ -10,7 +10,7 @@ from dalembert.model.configuration import integrate
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
-    Ellipsoid,
+    EllipsoidJoint,
     Fixed,
     Free,
     Helical,
@@ -75,7 +75,7 @@ CLOSERS: dict[str, Joint] = {
     "free": Free(),
     "rack_pinion": RackPinion(0.4),
     "sphere_in_cylinder": SphereInCylinder((0.48, -0.6, 0.64)),
-    "ellipsoid": Ellipsoid(0.7, 1.1, 1.6),
+    "ellipsoid": EllipsoidJoint(0.7, 1.1, 1.6),
     "composite": Composite(
         [Fixed(), Universal()],
         [random_placement(np.random.default_rng(1)), random_placement(np.random.default_rng(2))],

@@ -50,12 +50,12 @@ def test_a_rolling_ball_has_three_velocity_and_five_position_freedoms():
     """RBDA-3.4-CLASSES: nonholonomic rolling takes freedoms of velocity, not of position; a = 5 F / (7 m)."""
     model = ball()
     q = on_the_floor(model)
-    q, v = da.close_loops(model, q, np.random.default_rng(1).normal(size=6))
-    assert da.mobility(model, q).mobility == 3
-    assert da.mobility(ball(rolls=False), q).mobility == 5
+    q, v = da.constraints.close_loops(model, q, np.random.default_rng(1).normal(size=6))
+    assert da.analysis.mobility(model, q).mobility == 3
+    assert da.analysis.mobility(ball(rolls=False), q).mobility == 5
     # A horizontal push at the centre, in any attitude.
     q[3:7] = [0.4, -0.2, 0.6, 0.3]
-    q = da.normalize(model, q)
+    q = da.dynamics.normalize(model, q)
     R = da.forward_kinematics(model, q).rotation[0]
     push = R.T @ [2.0, -1.0, 0.0]
     a = da.forward_dynamics(model, q, np.zeros(6), np.zeros(6), [[0.0, 0.0, 0.0, *push]])
@@ -67,7 +67,7 @@ def test_a_rolling_ball_has_three_velocity_and_five_position_freedoms():
         R = da.forward_kinematics(model, q).rotation[0]
         omega, speed = np.array([-y, x, 0.0]) / RADIUS, np.array([x, y, 0.0])
         v = np.concatenate([R.T @ omega, R.T @ speed])
-        np.testing.assert_allclose(da.constraint_jacobian(model, q) @ v, 0.0, atol=1e-12)
+        np.testing.assert_allclose(da.constraints.constraint_jacobian(model, q) @ v, 0.0, atol=1e-12)
         # The attitude turns about a fixed axis, the centre moves straight.
         turned = da.integrate(model, q, 0.3 * np.concatenate([v[:3], np.zeros(3)]))
         turned[:3] = q[:3] + 0.3 * speed
@@ -91,12 +91,17 @@ def test_three_discs_in_a_string():
     masses = (1.0, 2.0, 3.5)
     for i, mass in enumerate(masses):
         builder.add_body(
-            f"disc{i}", joint=da.Planar(), inertia=da.RigidInertia(mass, (0, 0, 0), (0.01, 0.01, 0.02))
+            f"disc{i}", joint=da.joints.Planar(), inertia=da.RigidInertia(mass, (0, 0, 0), (0.01, 0.01, 0.02))
         )
     builder.add_constraint(string)
     model = builder.build()
-    assert da.mobility(model, da.close_loops(model, [0, 0, 0, 1.2, 0, 0, 0.4, 1.1, 0.0])).mobility == 8
-    q, v = da.close_loops(
+    assert (
+        da.analysis.mobility(
+            model, da.constraints.close_loops(model, [0, 0, 0, 1.2, 0, 0, 0.4, 1.1, 0.0])
+        ).mobility
+        == 8
+    )
+    q, v = da.constraints.close_loops(
         model, [0, 0, 0, 1.2, 0, 0, 0.4, 1.1, 0.0], np.random.default_rng(3).normal(size=9) * 0.7
     )
 
@@ -106,15 +111,15 @@ def test_three_discs_in_a_string():
         ]
         return sum(m * x for m, x in zip(masses, velocity))
 
-    energy, carried = da.kinetic_energy(model, q, v), momentum(q, v)
+    energy, carried = da.dynamics.kinetic_energy(model, q, v), momentum(q, v)
     without = da.integrate(model, q, 0.6 * v)
     for _ in range(300):
         q, v = da.step(model, q, v, np.zeros(9), 2e-3, integrator="rk4")
-    assert abs(da.constraint_error(model, q)[0]) < 1e-8
-    assert abs((da.constraint_jacobian(model, q) @ v)[0]) < 1e-8
-    assert da.kinetic_energy(model, q, v) == pytest.approx(energy, rel=1e-7)
+    assert abs(da.constraints.constraint_error(model, q)[0]) < 1e-8
+    assert abs((da.constraints.constraint_jacobian(model, q) @ v)[0]) < 1e-8
+    assert da.dynamics.kinetic_energy(model, q, v) == pytest.approx(energy, rel=1e-7)
     np.testing.assert_allclose(momentum(q, v), carried, rtol=1e-7, atol=1e-8)
-    assert abs(da.constraint_error(model, without)[0]) > 1e-2
+    assert abs(da.constraints.constraint_error(model, without)[0]) > 1e-2
 
 
 def test_a_prescribed_cylinder_joint_has_one_freedom():
@@ -125,19 +130,21 @@ def test_a_prescribed_cylinder_joint_has_one_freedom():
         return [q[1] - 0.3 * sin(2.0 * time)]
 
     builder = da.ModelBuilder(gravity=(0.0, -9.81, 0.0))
-    builder.add_body("body", joint=da.Cylindrical(), inertia=solid)
-    assert da.mobility(builder.build()).mobility == 2
+    builder.add_body("body", joint=da.joints.Cylindrical(), inertia=solid)
+    assert da.analysis.mobility(builder.build()).mobility == 2
     builder.add_constraint(prescribed)
     implicit = builder.build()
     builder = da.ModelBuilder(gravity=(0.0, -9.81, 0.0))
-    joint = da.TimeDependent(da.Revolute(), driver=da.Prismatic(), motion=lambda t: [0.3 * sin(2.0 * t)])
+    joint = da.joints.TimeDependent(
+        da.Revolute(), driver=da.Prismatic(), motion=lambda t: [0.3 * sin(2.0 * t)]
+    )
     builder.add_body("body", joint=joint, inertia=solid)
     explicit = builder.build()
     time, angle, speed = 0.4, 0.7, 1.3
-    q, v = da.close_loops(implicit, [angle, 0.0], [speed, 0.0], time=time)
+    q, v = da.constraints.close_loops(implicit, [angle, 0.0], [speed, 0.0], time=time)
     assert q[1] == pytest.approx(0.3 * math.sin(2.0 * time))
     assert v[1] == pytest.approx(0.6 * math.cos(2.0 * time))
-    assert da.mobility(implicit, q, time=time).mobility == explicit.nv == 1
+    assert da.analysis.mobility(implicit, q, time=time).mobility == explicit.nv == 1
     a = da.forward_dynamics(implicit, q, v, [0.2, 0.0], time=time)
     b = da.forward_dynamics(explicit, [angle], [v[0]], [0.2], time=time)
     assert a[0] == pytest.approx(b[0], rel=1e-9)

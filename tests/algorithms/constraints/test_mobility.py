@@ -17,11 +17,11 @@ FREEDOMS = {"four_bar": 1, "slider_crank": 1, "five_bar": 2, "ladder": 3, "stewa
 def test_bundled_linkages_have_their_freedoms_all_along(name):
     """RBDA-8.10-MOBILITY: at neutral and at random closed configurations."""
     model = getattr(da.models, name)()
-    assert da.mobility(model).mobility == FREEDOMS[name]
+    assert da.analysis.mobility(model).mobility == FREEDOMS[name]
     rng = np.random.default_rng(1)
     q = da.integrate(model, model.neutral(), 0.05 * rng.normal(size=(2, model.nv)))
-    for closed in da.close_loops(model, q):
-        found = da.mobility(model, closed)
+    for closed in da.constraints.close_loops(model, q):
+        found = da.analysis.mobility(model, closed)
         assert found.mobility == FREEDOMS[name] == found.counted + found.excess
         assert sum(part.mobility for part in found.clusters) == found.mobility
 

@@ -10,7 +10,7 @@ from dalembert import algorithms as al
 from dalembert.algorithms import floating_base as fb
 from dalembert.algorithms import hybrid
 from dalembert.algorithms.aligned import aligned
-from dalembert.compiler.catalogue import FUNCTIONS
+from dalembert.compiler.library import FUNCTIONS
 
 SEEDS = range(6)
 

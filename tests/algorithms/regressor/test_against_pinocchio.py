@@ -22,7 +22,7 @@ def test_columns_are_those_of_pinocchio(name):
     model = bridge.model
     parameters = np.concatenate([peer.inertias[j].toDynamicParameters() for j in range(1, peer.njoints)])
     order = (10 * np.arange(len(model.bodies))[:, None] + THEIRS).ravel()
-    np.testing.assert_allclose(da.inertial_parameters(model), parameters[order], atol=1e-12)
+    np.testing.assert_allclose(da.identification.inertial_parameters(model), parameters[order], atol=1e-12)
     for q, v, a in zip(*pinocchio_models.states(peer, np.random.default_rng(3), 3), strict=True):
         theirs = np.array(pin.computeJointTorqueRegressor(peer, peer.createData(), q, v, a))
         ours = regressor.inverse_dynamics_regressor(

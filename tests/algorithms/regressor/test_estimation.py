@@ -26,19 +26,19 @@ SEEDS = range(5)
 
 def equipped_arm():
     model = da.models.arm6()
-    tens = da.inertial_parameters(model).reshape(-1, 10)
+    tens = da.identification.inertial_parameters(model).reshape(-1, 10)
     for body, own in zip(model.bodies, tens, strict=True):
         mass, place = EQUIPMENT[body.name]
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = mass * (
             np.dot(place, place) * np.eye(3) - np.outer(place, place)
         )
         own += [mass, *np.multiply(mass, place), xx, yy, zz, xy, xz, yz]
-    return da.with_inertial_parameters(model, tens.ravel())
+    return da.identification.with_inertial_parameters(model, tens.ravel())
 
 
 @functools.cache
 def excitation():
-    return da.exciting_motion(da.models.arm6())
+    return da.identification.exciting_motion(da.models.arm6())
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def experiment(name):
     drawing = da.models.arm6()
     robot = {"arm6": da.models.arm6, "equipped": equipped_arm}[name]()
     motion = excitation().at(np.arange(0.0, SECONDS, 1e-3))
-    true = da.base_parameters(drawing).of(da.inertial_parameters(robot))
+    true = da.identification.base_parameters(drawing).of(da.identification.inertial_parameters(robot))
     return drawing, motion, da.inverse_dynamics(robot, *motion), true
 
 
@@ -60,7 +60,7 @@ def noisy(tau, seed):
 @functools.cache
 def found(name, seed):
     drawing, motion, tau, _ = experiment(name)
-    return da.identify(drawing, *motion, noisy(tau, seed))
+    return da.identification.identify(drawing, *motion, noisy(tau, seed))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -105,9 +105,13 @@ def test_the_noise_of_each_joint_is_found_with_the_parameters():
 
 def test_what_was_found_foretells_other_motions():
     model = da.models.arm6()
-    other = da.exciting_motion(model, period=7.0, trials=1, seed=5).at(np.arange(0.0, 7.0, 0.01))
+    other = da.identification.exciting_motion(model, period=7.0, trials=1, seed=5).at(
+        np.arange(0.0, 7.0, 0.01)
+    )
     expected = da.inverse_dynamics(equipped_arm(), *other)
-    Y = da.base_parameters(model).reduced(da.inverse_dynamics_regressor(model, *other))
+    Y = da.identification.base_parameters(model).reduced(
+        da.identification.inverse_dynamics_regressor(model, *other)
+    )
     error = np.linalg.norm(Y @ found("equipped", 0).values - expected, axis=0)
     assert (error < 0.002 * np.linalg.norm(expected, axis=0)).all()
 
@@ -116,11 +120,11 @@ def test_what_was_found_foretells_other_motions():
 def test_masses_are_found_where_shapes_are_known(seed):
     """RBDA-2.13-INERTIA: with known centres and radii of gyration pi is linear in the masses."""
     model, motion, tau, _ = experiment("arm6")
-    tens = da.inertial_parameters(model).reshape(-1, 10)
+    tens = da.identification.inertial_parameters(model).reshape(-1, 10)
     shapes = np.zeros((60, 6))
     for k, own in enumerate(tens):
         shapes[10 * k : 10 * k + 10, k] = own / own[0]
-    result = da.identify(model, *motion, noisy(tau, seed), unknowns=shapes)
+    result = da.identification.identify(model, *motion, noisy(tau, seed), unknowns=shapes)
     np.testing.assert_allclose(result.values, tens[:, 0], rtol=0.01)
     assert (np.abs(result.values - tens[:, 0]) < 4.0 * result.standard_deviations).all()
 
@@ -128,15 +132,15 @@ def test_masses_are_found_where_shapes_are_known(seed):
 def test_values_and_covariance_are_those_of_weighted_least_squares(monkeypatch):
     """RBDA-9.7-SIMPLIFY: against NumPy's least squares on all equations at once, in one piece and in many."""
     model = models.arm()
-    motion = da.exciting_motion(model, trials=5).at(np.arange(0.0, 10.0, 0.05))
+    motion = da.identification.exciting_motion(model, trials=5).at(np.arange(0.0, 10.0, 0.05))
     rng = np.random.default_rng(3)
     tau = da.inverse_dynamics(model, *motion) + rng.standard_normal(motion[1].shape)
     noise = rng.uniform(0.1, 5.0, model.nv)
-    base = da.base_parameters(model, armature=True)
-    Y = base.reduced(da.inverse_dynamics_regressor(model, *motion, armature=True))
+    base = da.identification.base_parameters(model, armature=True)
+    Y = base.reduced(da.identification.inverse_dynamics_regressor(model, *motion, armature=True))
     W = (Y / noise[:, None]).reshape(-1, len(base))
     monkeypatch.setattr(estimation, "SAMPLES_PER_BLOCK", 64)
-    result = da.identify(model, *motion, tau, noise=noise, armature=True)
+    result = da.identification.identify(model, *motion, tau, noise=noise, armature=True)
     expected = np.linalg.lstsq(W, (tau / noise).ravel(), rcond=None)[0]
     np.testing.assert_allclose(result.values, expected, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(result.covariance, np.linalg.inv(W.T @ W), rtol=1e-7, atol=1e-10)
@@ -150,11 +154,11 @@ def test_values_and_covariance_are_those_of_weighted_least_squares(monkeypatch):
 def test_exact_torques_give_exact_parameters():
     model = equipped_arm()
     motion = excitation().at(np.arange(0.0, 10.0, 0.05).reshape(2, 100))
-    result = da.identify(model, *motion, da.inverse_dynamics(model, *motion))
+    result = da.identification.identify(model, *motion, da.inverse_dynamics(model, *motion))
     np.testing.assert_allclose(result.values, experiment("equipped")[3], rtol=1e-8)
     single = [x.astype(np.float32) for x in (*motion, da.inverse_dynamics(model, *motion))]
-    np.testing.assert_allclose(da.identify(model, *single).values, result.values, rtol=1e-2)
-    still = da.identify(model, *motion, np.zeros((2, 100, 6)))
+    np.testing.assert_allclose(da.identification.identify(model, *single).values, result.values, rtol=1e-2)
+    still = da.identification.identify(model, *motion, np.zeros((2, 100, 6)))
     np.testing.assert_array_equal(still.values, 0.0)
 
 
@@ -177,18 +181,21 @@ def test_an_exciting_motion_stays_within_limits_and_is_its_own_derivative():
 def test_searching_pays():
     """Standard deviations after 500 trials are well below those of motions drawn at random."""
     model = da.models.arm6()
-    base = da.base_parameters(model)
+    base = da.identification.base_parameters(model)
 
     def volume(motion):
         q, v, a = motion.at(np.arange(0.0, 10.0, 0.02))
         tau = da.inverse_dynamics(model, q, v, a)
-        Y = base.reduced(da.inverse_dynamics_regressor(model, q, v, a)) / np.sqrt((tau**2).mean(0))[:, None]
+        Y = (
+            base.reduced(da.identification.inverse_dynamics_regressor(model, q, v, a))
+            / np.sqrt((tau**2).mean(0))[:, None]
+        )
         W = Y.reshape(-1, len(base))
         return -np.linalg.slogdet(W.T @ W)[1] / (2 * len(base))  # log of sigma, the parameters' mean
 
-    random = [volume(da.exciting_motion(model, trials=1, seed=seed)) for seed in range(5)]
+    random = [volume(da.identification.exciting_motion(model, trials=1, seed=seed)) for seed in range(5)]
     assert volume(excitation()) < min(random) - np.log(1.5)
-    again = da.exciting_motion(model)
+    again = da.identification.exciting_motion(model)
     np.testing.assert_array_equal(again.sine, excitation().sine)
     np.testing.assert_array_equal(again.cosine, excitation().cosine)
 
@@ -198,7 +205,7 @@ def test_joints_with_one_limit_or_none_move_too():
     inertia = da.RigidInertia(1.3, (0.1, 0.05, -0.2), (0.1, 0.12, 0.09))
     builder.add_body("slide", "world", da.Prismatic((1, 0, 0)), inertia=inertia, limits=da.Limits(lower=1.0))
     builder.add_body("arm", "slide", da.Revolute((0, 1, 0)), inertia=inertia)
-    q, _, _ = da.exciting_motion(builder.build(), trials=3).at(np.arange(0.0, 10.0, 0.01))
+    q, _, _ = da.identification.exciting_motion(builder.build(), trials=3).at(np.arange(0.0, 10.0, 0.01))
     assert 1.0 < q[:, 0].min() < 1.3
     assert -np.pi < q[:, 1].min()
     assert np.abs(q[:, 1]).max() > 2.5
@@ -206,14 +213,14 @@ def test_joints_with_one_limit_or_none_move_too():
 
 def test_motions_that_joints_cannot_make_are_refused():
     with pytest.raises(ArgumentError, match="rates of its"):
-        da.exciting_motion(models.branched())
+        da.identification.exciting_motion(models.branched())
     with pytest.raises(ModelError, match=r"model\.tree\(\)"):
-        da.exciting_motion(da.models.four_bar())
+        da.identification.exciting_motion(da.models.four_bar())
     with pytest.raises(DalembertError, match="exciting_motion"):
-        da.exciting_motion("arm")
+        da.identification.exciting_motion("arm")
     weak = da.models.arm6().with_values({"shoulder.effort": 10.0})
     with pytest.raises(ArgumentError, match="effort"):
-        da.exciting_motion(weak, trials=3)
+        da.identification.exciting_motion(weak, trials=3)
     for options in (
         {"period": 0.0},
         {"period": "10"},
@@ -223,7 +230,7 @@ def test_motions_that_joints_cannot_make_are_refused():
         {"seed": -1},
     ):
         with pytest.raises(ArgumentError, match=next(iter(options))):
-            da.exciting_motion(da.models.pendulum(), **options)
+            da.identification.exciting_motion(da.models.pendulum(), **options)
 
 
 def test_data_that_cannot_show_the_parameters_are_refused():
@@ -231,26 +238,26 @@ def test_data_that_cannot_show_the_parameters_are_refused():
     q, v, a = excitation().at(np.arange(0.0, 10.0, 0.1))
     tau = da.inverse_dynamics(model, q, v, a)
     with pytest.raises(ArgumentError, match="6 samples"):
-        da.identify(model, q[:6], v[:6], a[:6], tau[:6])
+        da.identification.identify(model, q[:6], v[:6], a[:6], tau[:6])
     with pytest.raises(ArgumentError, match="leaves open"):
-        da.identify(model, q, 0 * v, 0 * a, da.inverse_dynamics(model, q, 0 * v, 0 * a))
+        da.identification.identify(model, q, 0 * v, 0 * a, da.inverse_dynamics(model, q, 0 * v, 0 * a))
     with pytest.raises(ArgumentError, match="tau holds NaN"):
-        da.identify(model, q, v, a, np.where(q > 1.0, np.nan, tau))
+        da.identification.identify(model, q, v, a, np.where(q > 1.0, np.nan, tau))
     with pytest.raises(ArgumentError, match="v holds NaN"):
-        da.identify(model, q, np.full_like(v, np.inf), a, tau)
+        da.identification.identify(model, q, np.full_like(v, np.inf), a, tau)
     with pytest.raises(DalembertError, match="unknowns"):
-        da.identify(model, q, v, a, tau, unknowns=[[1.0, 2.0], [3.0]])
+        da.identification.identify(model, q, v, a, tau, unknowns=[[1.0, 2.0], [3.0]])
     with pytest.raises(ArgumentError, match="noise"):
-        da.identify(model, q, v, a, tau, noise=np.zeros(6))
+        da.identification.identify(model, q, v, a, tau, noise=np.zeros(6))
     with pytest.raises(ShapeError, match="noise"):
-        da.identify(model, q, v, a, tau, noise=np.ones(5))
+        da.identification.identify(model, q, v, a, tau, noise=np.ones(5))
     with pytest.raises(ShapeError, match="noise"):
-        da.identify(model, q, v, a, tau, noise=np.ones((2, 6)))
+        da.identification.identify(model, q, v, a, tau, noise=np.ones((2, 6)))
     with pytest.raises(ShapeError, match=r"unknowns .* \(60, n\)"):
-        da.identify(model, q, v, a, tau, unknowns=np.ones((6, 60)))
+        da.identification.identify(model, q, v, a, tau, unknowns=np.ones((6, 60)))
     with pytest.raises(ArgumentError, match="unknowns"):
-        da.identify(model, q, v, a, tau, unknowns=np.full((60, 1), np.nan))
+        da.identification.identify(model, q, v, a, tau, unknowns=np.full((60, 1), np.nan))
     with pytest.raises(ShapeError, match="broadcast"):
-        da.identify(model, q, v[:50], a, tau)
+        da.identification.identify(model, q, v[:50], a, tau)
     with pytest.raises(DalembertError, match="identify"):
-        da.identify("arm", q, v, a, tau)
+        da.identification.identify("arm", q, v, a, tau)

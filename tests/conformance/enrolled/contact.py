@@ -32,8 +32,8 @@ from dalembert.spatial import Mat3, Transform, Vec3
 
 GROUND = Transform(Mat3(0.8, 0.36, 0.48, -0.6, 0.48, 0.64, 0.0, -0.8, 0.6), Vec3(0.1, -0.2, -1.5))
 APART = Transform(Mat3(0.36, 0.48, -0.8, -0.8, 0.6, 0.0, 0.48, 0.64, 0.6), Vec3(0.7, 1.3, -0.9))
-SPHERE, CAPSULE, BOX = da.Sphere(0.3), da.Capsule(0.2, 0.9), da.Box((0.5, 0.8, 1.1))
-CYLINDER, ELLIPSOID = da.Cylinder(0.25, 0.8), Ellipsoid((0.2, 0.5, 0.35))
+SPHERE, CAPSULE, BOX = da.shapes.Sphere(0.3), da.shapes.Capsule(0.2, 0.9), da.shapes.Box((0.5, 0.8, 1.1))
+CYLINDER, ELLIPSOID = da.shapes.Cylinder(0.25, 0.8), Ellipsoid((0.2, 0.5, 0.35))
 CORNERS = [(0.3, 0.1, 0.0), (-0.2, 0.25, 0.1), (-0.1, -0.3, -0.05), (0.05, 0.02, 0.4), (0.2, -0.2, -0.3)]
 MESH = ConvexMesh(CORNERS)
 ROUND = ConvexMesh([(0.3 * x, 0.3 * y, 0.3 * z) for x, y, z in (
@@ -79,7 +79,7 @@ def pressed(tree: Any, q: Any) -> list[Candidate]:
     first, last = placed(tree, q)
     found = []
     for place, X in ((0, first), (len(tree.bodies) - 1, last)):
-        point = closest_points(da.Plane(), GROUND, SPHERE, X)[0]
+        point = closest_points(da.shapes.Plane(), GROUND, SPHERE, X)[0]
         found.append(Candidate(-1, place, 0.6, 0.0, point._replace(gap=0.05 * point.gap - 0.01)))
     point = closest_points(SPHERE, first, SPHERE, last)[0]
     return [*found, Candidate(0, len(tree.bodies) - 1, 0.4, 0.0, point._replace(gap=0.02 * point.gap - 0.02))]
@@ -125,8 +125,8 @@ def _entry(name: str, function: Callable[[Any, Any], Any], *models: str) -> Enro
 
 
 ENROLLED = (
-    _entry("planes-rounded", on_ground(da.Plane(), SPHERE, CAPSULE)),
-    _entry("planes", on_ground(da.Plane(), BOX, CYLINDER, ELLIPSOID, MESH, ROUND), "arm", "branched"),
+    _entry("planes-rounded", on_ground(da.shapes.Plane(), SPHERE, CAPSULE)),
+    _entry("planes", on_ground(da.shapes.Plane(), BOX, CYLINDER, ELLIPSOID, MESH, ROUND), "arm", "branched"),
     _entry("height-fields", on_ground(HILLS, SPHERE, CAPSULE, BOX, MESH), "arm", "branched"),
     _entry("rounded", between((SPHERE, SPHERE), (SPHERE, CAPSULE)), "arm", "branched"),
     _entry("capsules", between((CAPSULE, CAPSULE), (CAPSULE, BOX), (BOX, SPHERE)), "arm", "branched"),

@@ -107,7 +107,7 @@ ENROLLED: tuple[Enrolled, ...] = (
     public("hybrid_dynamics", method="matrix", broad=False),
     public("hybrid_dynamics", models=FREE, prescribed=("root",)),
     public("floating_base_inverse_dynamics", models=FREE),
-    public("floating_base_inverse_dynamics", method="acceleration", models=FREE),
+    public("floating_base_inverse_dynamics", gravity="acceleration", models=FREE),
     public("floating_base_equations", models=FREE),
     public("floating_base_jacobian", models=FREE, where="last", frame="body"),
     public("forward_dynamics", method="floating_base", models=FREE),

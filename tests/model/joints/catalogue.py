@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.model.joints import (
     Composite,
     Cylindrical,
-    Ellipsoid,
+    EllipsoidJoint,
     Fixed,
     Free,
     Helical,
@@ -147,7 +147,7 @@ def joints() -> dict[str, Joint]:
         "rack and pinion": RackPinion(0.7),
         "sphere in cylinder": SphereInCylinder(),
         "sphere in cylinder skew": SphereInCylinder(SKEW),
-        "ellipsoid": Ellipsoid(0.7, 1.1, 1.6),
+        "ellipsoid": EllipsoidJoint(0.7, 1.1, 1.6),
         "composite": Composite([Revolute((0, 0, 1)), Prismatic(SKEW)], [placement(1), placement(2)]),
         "composite ball": Composite([Helical(SKEW, 0.4), Spherical()], [placement(3), placement(4)]),
         "composite nested": Composite(
@@ -159,7 +159,7 @@ def joints() -> dict[str, Joint]:
         "reversed rack": Reversed(RackPinion(0.7)),
         "reversed helical": Reversed(Helical((0, 0, 1), 0.3)),
         "reversed free": Reversed(Free()),
-        "reversed ellipsoid": Reversed(Ellipsoid(0.7, 1.1, 1.6)),
+        "reversed ellipsoid": Reversed(EllipsoidJoint(0.7, 1.1, 1.6)),
         "reversed twice": Reversed(Reversed(SphereInCylinder(SKEW))),
         "user helix": helix(),
         "user book planar": book_planar(),

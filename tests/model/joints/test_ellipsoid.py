@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.model.joints.catalogue import close, state
 
-from dalembert.model.joints import Ellipsoid
+from dalembert.model.joints import EllipsoidJoint
 from dalembert.spatial import to_linear_first
 
 pin = pytest.importorskip("pinocchio")
@@ -16,7 +16,7 @@ pin = pytest.importorskip("pinocchio")
 def test_ellipsoid_is_pinocchios(seed: int) -> None:
     """RBDA-4.4-TABLE41: transform, S, v_J and c_J of JointModelEllipsoid in random moving states."""
     radii = np.random.default_rng(seed).uniform(0.2, 2.0, 3)
-    ours, theirs = Ellipsoid(*radii.tolist()), pin.JointModelEllipsoid(*radii.tolist())
+    ours, theirs = EllipsoidJoint(*radii.tolist()), pin.JointModelEllipsoid(*radii.tolist())
     theirs.setIndexes(1, 0, 0)
     data = theirs.createData()
     q, v = state(ours, seed)
@@ -31,7 +31,7 @@ def test_ellipsoid_is_pinocchios(seed: int) -> None:
 
 def test_origin_stays_on_the_surface() -> None:
     """RBDA-4.4-TABLE41: (x/a)² + (y/b)² + (z/c)² = 1, and successor z points along the stretched normal."""
-    joint = Ellipsoid(0.7, 1.1, 1.6)
+    joint = EllipsoidJoint(0.7, 1.1, 1.6)
     for seed in range(5):
         X = joint.transform(state(joint, seed)[0])
         assert abs((X.p.x / 0.7) ** 2 + (X.p.y / 1.1) ** 2 + (X.p.z / 1.6) ** 2 - 1.0) < 1e-12

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads
 from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized
+from dalembert.algorithms.declaration import CONSTRAINED_LOADS, public
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
     Matrix,
@@ -58,14 +59,24 @@ from dalembert.spatial import Force
 # its successor with T lambda (Eqs 8.28 to 8.33), and its predecessor with the opposite.
 
 
+@public("constraints", "q v tau", method="shortest", optional=CONSTRAINED_LOADS, frame_free=True)
 def constraint_forces(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
-    """Return lambda `(nc,)` of the constraint forces K^T lambda, row by row of K,
-    in the motion that tau produces.
+    """Return lambda `(…, nc)` of the constraint forces K^T lambda in the motion that tau produces.
 
-    N for rows that hold distances, N m for rows that hold angles; of loop joints the components along the
-    columns of T. The shortest one where constraints are redundant: the forces across a planar loop vanish.
+    lambda solves M a + b = tau + J^T external + K^T lambda. The rows are those of `constraint_jacobian`: loop
+    joints in order, then user constraints; in N for a distance, in N m for an angle. If constraints are
+    redundant, many lambda give the same motion and this is the one of least norm. Featherstone 2008 Eqs 8.34
+    to 8.41.
+
+    >>> model = da.models.four_bar()
+    >>> lam = da.constraints.constraint_forces(model, q=np.zeros(3), v=np.zeros(3), tau=np.zeros(3))
+    >>> a = da.forward_dynamics(model, np.zeros(3), np.zeros(3), np.zeros(3))
+    >>> K = da.constraints.constraint_jacobian(model, np.zeros(3))
+    >>> lack = da.mass_matrix(model, np.zeros(3)) @ a + da.bias_forces(model, np.zeros(3), np.zeros(3))
+    >>> print(np.allclose(K.T @ lam, lack))
+    True
     """
     _require_constraints(tree, "constraint_forces")
     system = constrained_system(tree, q, v, tau, **given)
@@ -74,12 +85,18 @@ def constraint_forces(
     return system.spread(_shortest(system, lacking))
 
 
+@public("constraints", "q v tau", method="shortest", optional=CONSTRAINED_LOADS, frame_free=True)
 def loop_forces(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]) -> list[Force]:
-    """Return T lambda of each loop joint: the moment and force on its successor,
-    in the successor's loop frame.
+    """Return f = T lambda of each loop joint `(…, n_loops, 6)` [N m, N]: moment and force on its successor.
 
-    That frame is `loop.placement_successor` on the successor body; the predecessor feels the opposite. The
-    forces of a joint in the motion that tau produces (section 8.4).
+    They are given in the successor's loop frame (`loop.placement_successor` on the successor body), for the
+    motion that tau produces; the predecessor feels the opposite. If constraints are redundant, lambda is the
+    one of least norm. Featherstone 2008 section 8.4.
+
+    >>> model = da.models.four_bar()
+    >>> f = da.constraints.loop_forces(model, q=np.zeros(3), v=np.zeros(3), tau=np.zeros(3))
+    >>> print(f.shape, np.abs(f[0, [0, 1, 2, 4]]).max().round(12))  # no moments, nothing across the plane
+    (1, 6) 0.0
     """
     if not tree.loop_names:
         raise ModelError("loop_forces: the model has no loop joints")

@@ -67,7 +67,7 @@ def closest_points(a: Shape | Form, X_a: Transform, b: Shape | Form, X_b: Transf
 
     >>> from dalembert.contact.narrow_phase import closest_points
     >>> above = da.Transform.from_rotation_translation(np.eye(3), [0.3, 0.0, 1.5])
-    >>> point, = closest_points(da.Plane(), da.Transform.identity(), da.Sphere(0.5), above)
+    >>> point, = closest_points(da.shapes.Plane(), da.Transform.identity(), da.shapes.Sphere(0.5), above)
     >>> point.gap, point.normal.to_list(), point.position.to_list()
     (1.0, [0.0, 0.0, 1.0], [0.3, 0.0, 0.5])
     """

@@ -24,7 +24,7 @@ from dalembert.model.joints.elementary import (
     Universal,
 )
 from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
-from dalembert.model.joints.rolling import Ellipsoid, RackPinion, SphereInCylinder
+from dalembert.model.joints.rolling import EllipsoidJoint, RackPinion, SphereInCylinder
 from dalembert.model.joints.subspaces import active_subspace_along
 from dalembert.model.joints.user_defined import UserDefined
 
@@ -32,7 +32,7 @@ __all__ = [
     "REGISTRY",
     "Composite",
     "Cylindrical",
-    "Ellipsoid",
+    "EllipsoidJoint",
     "ExplicitConstraint",
     "Fixed",
     "Free",
@@ -60,7 +60,7 @@ REGISTRY: Final[dict[str, type[Joint]]] = {
     for joint in (
         *(Revolute, Prismatic, Helical, Cylindrical, Planar, Translation, Free, Fixed),
         *(Spherical, SphericalEuler, SphericalExponential, Universal),
-        *(RackPinion, SphereInCylinder, Ellipsoid),
+        *(RackPinion, SphereInCylinder, EllipsoidJoint),
         *(Composite, Reversed, UserDefined, TimeDependent),
     )
 }

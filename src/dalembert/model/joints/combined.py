@@ -61,7 +61,7 @@ class Reversed(DerivedJoint):
     With X = ^pX_s of the joint as it was: X_J = X, S = -X S, v_J = -X v_J, c_J = -X c_J, T = -X* T. (The
     table prints the row of T without the star; only the force transform keeps T^T S = 0.)
 
-    >>> da.Reversed(da.Prismatic((1, 0, 0))).transform([0.5]).p
+    >>> da.joints.Reversed(da.Prismatic((1, 0, 0))).transform([0.5]).p
     Vec3(x=-0.5, y=0.0, z=0.0)
     """
 
@@ -120,7 +120,7 @@ class TimeDependent(DerivedJoint):
     everything is prescribed.
 
     >>> swing = lambda t: [0.1 * da.scalar.sin(2.0 * t)]
-    >>> joint = da.TimeDependent(da.Revolute((0, 1, 0)), driver=da.Prismatic((1, 0, 0)), motion=swing)
+    >>> joint = da.joints.TimeDependent(da.Revolute((0, 1, 0)), driver=da.Prismatic((1, 0, 0)), motion=swing)
     >>> print(joint.velocity([0.0], [0.0], 0.0).to_list())  # carried along x at 0.2 m/s
     [0.0, 0.0, 0.0, 0.2, 0.0, 0.0]
     """
@@ -207,7 +207,7 @@ class Composite(Joint):
 
     At most six freedoms; T and T_a follow from S by elimination.
 
-    >>> joint = da.Composite([da.Revolute((1, 0, 0)), da.Revolute((0, 1, 0))])  # a universal joint
+    >>> joint = da.joints.Composite([da.Revolute((1, 0, 0)), da.Revolute((0, 1, 0))])  # a universal joint
     >>> joint.nq, joint.nv
     (2, 2)
     """

@@ -135,7 +135,7 @@ class Helical(SingleAxisJoint):
 
     `pitch` is h [m/rad]: the advance per radian, not per turn.
 
-    >>> joint = da.Helical((0, 0, 1), pitch=0.1)
+    >>> joint = da.joints.Helical((0, 0, 1), pitch=0.1)
     >>> print(joint.subspace([0.0])[0].to_list())
     [0.0, 0.0, 1.0, 0.0, 0.0, 0.1]
     """
@@ -172,7 +172,7 @@ class Helical(SingleAxisJoint):
 class Cylindrical(SingleAxisJoint):
     """Rotation by q1 [rad] about and translation by q2 [m] along an axis (Featherstone 2008 Table 4.1).
 
-    >>> joint = da.Cylindrical((0, 0, 1))
+    >>> joint = da.joints.Cylindrical((0, 0, 1))
     >>> print(joint.transform([np.pi / 2, 0.3]).p, joint.nv)
     Vec3(x=0.0, y=0.0, z=0.3) 2
     """
@@ -203,7 +203,7 @@ class Planar(ConstantSubspaceJoint):
     `difference` counts whole turns, and a displacement between poses exactly n turns apart (n not 0) does
     not exist unless the points coincide.
 
-    >>> joint = da.Planar()
+    >>> joint = da.joints.Planar()
     >>> print(np.round(joint.position_rate([0.0, 0.0, np.pi / 2], [0.0, 1.0, 0.0]), 6).tolist())
     [0.0, 1.0, 0.0]
     """
@@ -246,7 +246,7 @@ def _turn(angle: Scalar, x: Scalar, y: Scalar) -> tuple[Scalar, Scalar]:
 class Translation(ConstantSubspaceJoint):
     """Translation by q = (x, y, z) [m] without rotation: S = (e4, e5, e6).
 
-    >>> da.Translation().transform([1.0, 2.0, 3.0]).p
+    >>> da.joints.Translation().transform([1.0, 2.0, 3.0]).p
     Vec3(x=1.0, y=2.0, z=3.0)
     """
 
@@ -411,7 +411,7 @@ class SphericalEuler(RotationJoint):
     while T is constant. Singular where `singularity_measure` is zero: |cos q2| = 0, or |sin q2| = 0 for
     orders such as "zxz".
 
-    >>> joint = da.SphericalEuler("zyx")
+    >>> joint = da.joints.SphericalEuler("zyx")
     >>> print(round(joint.singularity_measure([0.0, np.pi / 2, 0.0]), 6))
     0.0
     """
@@ -455,7 +455,7 @@ class SphericalExponential(RotationJoint):
     56, whose Jacobian is in the parent frame: R times ours), with A, B, C of `ExponentialCoefficients`.
     Singular at |q| = 2 pi.
 
-    >>> R = da.SphericalExponential().transform([0.0, 0.0, np.pi / 2]).R
+    >>> R = da.joints.SphericalExponential().transform([0.0, 0.0, np.pi / 2]).R
     >>> print(np.round(R.to_list(), 6).tolist()[0])
     [0.0, -1.0, 0.0]
     """
@@ -501,7 +501,7 @@ class Universal(RotationJoint):
     R = R(axis1, q1) R(axis2, q2); S = (R(axis2, q2)^T axis1, axis2), angular. The axes need not be
     perpendicular.
 
-    >>> joint = da.Universal((1, 0, 0), (0, 1, 0))
+    >>> joint = da.joints.Universal((1, 0, 0), (0, 1, 0))
     >>> [s.angular.to_list() for s in joint.subspace([0.4, 0.0])]
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """

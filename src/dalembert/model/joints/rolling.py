@@ -40,7 +40,7 @@ ORDER = "xyz"
 
 @final
 @dataclass(frozen=True, slots=True, init=False)
-class Ellipsoid(Joint):
+class EllipsoidJoint(Joint):
     """The successor's origin moves on an ellipsoid of the predecessor while the successor turns with it.
 
     q = three angles [rad], v = dq/dt; R = R_x(q1) R_y(q2) R_z(q3), p = D R e_z with D = diag(a, b, c) the
@@ -48,7 +48,7 @@ class Ellipsoid(Joint):
     goes when it is stretched to the ellipsoid. It is the JointModelEllipsoid of Pinocchio 4 and the
     scapula's joint of biomechanics. Singular at q2 = ±pi/2; at q = 0 the successor stands at (0, 0, c).
 
-    >>> da.Ellipsoid(0.1, 0.2, 0.3).transform([0.0, 0.0, 0.0]).p
+    >>> da.joints.EllipsoidJoint(0.1, 0.2, 0.3).transform([0.0, 0.0, 0.0]).p
     Vec3(x=0.0, y=0.0, z=0.3)
     """
 
@@ -62,9 +62,9 @@ class Ellipsoid(Joint):
 
     def __init__(self, a: Scalar, b: Scalar, c: Scalar) -> None:
         for name, radius in (("a", a), ("b", b), ("c", c)):
-            value = finite_number(radius, name, "Ellipsoid")
+            value = finite_number(radius, name, "EllipsoidJoint")
             if isinstance(value, float) and value < 0.0:
-                raise ModelError(f"Ellipsoid: radius {name} = {value} is negative; give a length [m]")
+                raise ModelError(f"EllipsoidJoint: radius {name} = {value} is negative; give a length [m]")
             object.__setattr__(self, name, value)
 
     def transform(self, q: Scalars, time: Time = None) -> Placement:
@@ -123,7 +123,7 @@ class SphereInCylinder(Joint):
     (Featherstone 2008 section 8.10). With E the rotation into successor coordinates: S = (e1, e2, e3, (0, E
     a)), T = (0, E t1), (0, E t2).
 
-    >>> joint = da.SphereInCylinder((0, 0, 1))
+    >>> joint = da.joints.SphereInCylinder((0, 0, 1))
     >>> joint.nv, len(joint.constraint_subspace(joint.neutral()))
     (4, 2)
     """
@@ -191,7 +191,7 @@ class RackPinion(Joint):
     (r q, 0, 0), S = (0, 0, 1, r c, -r s, 0), c_J = (0, 0, 0, -r s, -r c, 0) v² (Featherstone 2008 Example
     4.6).
 
-    >>> joint = da.RackPinion(radius=0.1)
+    >>> joint = da.joints.RackPinion(radius=0.1)
     >>> print(round(joint.transform([np.pi]).p.x, 6))
     0.314159
     """

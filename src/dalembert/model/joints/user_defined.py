@@ -47,7 +47,7 @@ class UserDefined(Joint):
     >>> from dalembert.spatial import Mat3, Transform, Vec3
     >>> def parabola(q):  # a slider on the curve z = x^2
     ...     return Transform(Mat3.identity(), Vec3(q[0], 0.0, q[0] * q[0]))
-    >>> joint = da.UserDefined("parabola", 1, 1, parabola, coordinates=["length"])
+    >>> joint = da.joints.UserDefined("parabola", 1, 1, parabola, coordinates=["length"])
     >>> joint.subspace([0.5])[0].linear.to_list()
     [1.0, 0.0, 1.0]
     """

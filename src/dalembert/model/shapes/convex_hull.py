@@ -199,7 +199,7 @@ class ConvexMesh(Solid):
     `vertices` are the corners of the hull, in the order in which they were given; points inside it are
     dropped. The hull of a mesh file is `da.formats.meshes.read_mesh("stone.stl").hull()`.
 
-    >>> tetrahedron = da.ConvexMesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.1, 0.1, 0.1)])
+    >>> tetrahedron = da.shapes.ConvexMesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (0.1, 0.1, 0.1)])
     >>> len(tetrahedron.vertices), round(tetrahedron.volume, 6)
     (4, 0.166667)
     """

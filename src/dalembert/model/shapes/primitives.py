@@ -21,7 +21,7 @@ from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 class Box(CentredSolid):
     """A box with edges of the given full lengths along x, y, z.
 
-    >>> da.Box((2.0, 1.0, 0.5)).inertia(mass=3.0).inertia_at_com.xx
+    >>> da.shapes.Box((2.0, 1.0, 0.5)).inertia(mass=3.0).inertia_at_com.xx
     0.3125
     """
 
@@ -45,7 +45,7 @@ class Box(CentredSolid):
 class Sphere(CentredSolid):
     """A sphere.
 
-    >>> da.Sphere(0.5).inertia(mass=1.0).inertia_at_com.xx
+    >>> da.shapes.Sphere(0.5).inertia(mass=1.0).inertia_at_com.xx
     0.1
     """
 
@@ -91,7 +91,7 @@ class Ellipsoid(CentredSolid):
 class Cylinder(CentredSolid):
     """A cylinder about the z axis; `length` is its full height.
 
-    >>> da.Cylinder(radius=0.5, length=1.0).inertia(mass=8.0).inertia_at_com.zz
+    >>> da.shapes.Cylinder(radius=0.5, length=1.0).inertia(mass=8.0).inertia_at_com.zz
     1.0
     """
 
@@ -117,7 +117,7 @@ class Cylinder(CentredSolid):
 class Capsule(CentredSolid):
     """A cylinder about the z axis with half spheres at its ends; `length` is that of the cylinder alone.
 
-    >>> thigh = da.Capsule.between((0, 0, 0), (0, 0, -0.4), radius=0.06)
+    >>> thigh = da.shapes.Capsule.between((0, 0, 0), (0, 0, -0.4), radius=0.06)
     >>> thigh.length, round(thigh.volume, 6)
     (0.4, 0.005429)
     """
@@ -175,7 +175,7 @@ class Plane(Shape):
     """The half space below z = 0 of the placement; it has no volume to weigh.
 
     >>> builder = da.ModelBuilder()
-    >>> builder.add_shape("world", da.Plane(friction=(0.8, 0.005, 0.0001)))
+    >>> builder.add_shape("world", da.shapes.Plane(friction=(0.8, 0.005, 0.0001)))
     """
 
     kind = "plane"
@@ -193,7 +193,7 @@ class HeightField(Shape):
     cell of the grid is two triangles, parted by the diagonal from its corner (i, k) to (i + 1, k + 1), as in
     MuJoCo. Beyond the grid there is nothing.
 
-    >>> slope = da.HeightField([[0.0, 1.0], [0.0, 1.0]], size=(2.0, 4.0))
+    >>> slope = da.shapes.HeightField([[0.0, 1.0], [0.0, 1.0]], size=(2.0, 4.0))
     >>> slope.height_at(0.5, 0.3)
     0.75
     """
@@ -242,7 +242,7 @@ class Mesh(Shape):
     `readable` is False where a model file named a mesh that is missing or lies outside the folders that the
     file may name: such a mesh is never opened. It is not saved: every load decides it anew.
 
-    >>> da.Mesh("meshes/hand.stl", scale=(0.001, 0.001, 0.001)).path
+    >>> da.shapes.Mesh("meshes/hand.stl", scale=(0.001, 0.001, 0.001)).path
     'meshes/hand.stl'
     """
 

@@ -149,6 +149,6 @@ def checked_shape(shape: object, what: str) -> Shape:
     """Return the shape after checking its type."""
     if not isinstance(shape, Shape):
         own = type(shape).__name__
-        other = "dalembert.model.shapes.Ellipsoid, " if own == "Ellipsoid" else ""  # da.Ellipsoid is a joint
+        other = "da.shapes.Ellipsoid, " if own == "EllipsoidJoint" else ""
         raise ModelError(f"{what}: {own} is no shape; use {other}Box(…), Sphere(…), Plane(), …")
     return shape

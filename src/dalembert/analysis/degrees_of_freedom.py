@@ -53,7 +53,7 @@ class MobilityReport:
     N_L, the mobility if no constraint were redundant, n_tot the freedoms of all joints; `counted_planar`: the
     same in the plane, n_tot - 3 N_L, where all joints move in parallel to one; else None.
 
-    >>> found = da.mobility(da.models.four_bar())
+    >>> found = da.analysis.mobility(da.models.four_bar())
     >>> print(found.mobility, found.excess, found.counted, found.counted_planar)
     1 3 -2 1
     """
@@ -103,7 +103,7 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     so that a singular configuration has its own mobility. It is compared with the count n_tot - 6 N_L + (n_c
     - r) of Featherstone 2008 Eqs 8.52 to 8.55.
 
-    >>> print(da.mobility(da.models.four_bar()))
+    >>> print(da.analysis.mobility(da.models.four_bar()))
     mobility 1: n = 3, 5 constraints of rank 2, overconstrained by 3
     n_tot - 6 N_L = -2, 1 in the plane
       rocker_pin: mobility 1 of 3 variables, 5 constraints of rank 2
@@ -117,7 +117,8 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     gap = max(map(abs, closing_equations(model, position, time=time).gap), default=0.0)
     if gap > MAX_LOOP_ERROR:
         raise StateError(
-            f"mobility: the loops are open by {gap:.3g} (rad or m) at this q; close them with da.close_loops"
+            f"mobility: the loops are open by {gap:.3g} (rad or m) at this q; close them with "
+            "da.constraints.close_loops"
         )
     equations = constraint_equations(model, position, [0.0] * model.nv, time=time)
     K = np.array(equations.K, dtype=np.float64).reshape(len(equations.K), model.nv)
@@ -195,7 +196,7 @@ def _plane(motions: Array) -> Array | None:
 class ActuationReport:
     """The actuators of a system in one configuration: `mobility` n - r, `actuators` p, `rank` of G_u.
 
-    >>> found = da.actuation(da.models.five_bar())
+    >>> found = da.analysis.actuation(da.models.five_bar())
     >>> print(found.proper, found.underactuated, found.redundant)
     True False False
     """
@@ -233,7 +234,7 @@ def actuation(model: Model, q: ArrayLike | None = None, *, time: float | None = 
     neutral, must close the loops. Both ranks may change along a motion. Featherstone 2008 section 8.12, Eq.
     8.63.
 
-    >>> print(da.actuation(da.models.stewart()))
+    >>> print(da.analysis.actuation(da.models.stewart()))
     properly actuated: 6 actuators of rank 6, mobility 6
     """
     at = one_configuration(model, q, "actuation")

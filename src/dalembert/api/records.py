@@ -1,16 +1,15 @@
-"""The poses of the bodies of a model, as forward kinematics returns them."""
+"""Classes in which public functions return several arrays."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias, final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.host.foreign_arrays import bridge_of
 from dalembert.model.model import Model
-
-__all__ = ["Pose", "Poses"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -68,3 +67,45 @@ class Poses:
 
     def __repr__(self) -> str:
         return f"<Poses of {len(self)} bodies, batch {self.translation.shape[:-2]}>"
+
+
+class HybridDynamicsDerivatives(NamedTuple):
+    """The derivatives of a and tau with respect to q (tangent space), v, tau and a: `(…, nv, nv)` each.
+
+    a and tau are complete. Columns of inputs that are not read, tau of prescribed joints and a of free ones,
+    are zero.
+    """
+
+    a_by_q: Array
+    a_by_v: Array
+    a_by_tau: Array
+    a_by_a: Array
+    tau_by_q: Array
+    tau_by_v: Array
+    tau_by_tau: Array
+    tau_by_a: Array
+
+
+class FloatingBaseEquations(NamedTuple):
+    """The terms of [[I_0, F], [F^T, H]] (a_0, a_joints) + (p_0, C) = (f_0, tau): Featherstone 2008 Eq. 9.13.
+
+    `I_0` `(…, 6, 6)` is the inertia of the whole system as one rigid body, `F` `(…, 6, n)`, `H` `(…, n, n)`,
+    `p_0` `(…, 6)`, `C` `(…, n)` with n = nv - 6, all in base coordinates.
+
+    >>> da.floating_base.FloatingBaseEquations._fields
+    ('I_0', 'F', 'H', 'p_0', 'C')
+    """
+
+    I_0: Array
+    F: Array
+    H: Array
+    p_0: Array
+    C: Array
+
+
+RECORDS: Final[dict[str, Callable[..., Any]]] = {
+    "Poses": Poses,
+    "HybridDynamicsDerivatives": lambda model, *arrays: HybridDynamicsDerivatives(*arrays),
+    "FloatingBaseEquations": lambda model, *arrays: FloatingBaseEquations(*arrays),
+}
+"""How results become a class, by the name that a declaration returns: functions of the model and arrays."""

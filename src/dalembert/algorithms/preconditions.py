@@ -1,4 +1,4 @@
-"""Preconditions of the library's functions, sample by sample."""
+"""Preconditions of the declared functions, sample by sample."""
 
 from __future__ import annotations
 
@@ -6,55 +6,47 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dalembert.algorithms import hybrid, loops
-from dalembert.algorithms.moving_inertia import (
-    coordinate_singularity,
-    inertia_loss,
-    lost_joint,
-    singular_joint,
-)
-from dalembert.compiler.catalogue.entry import Precondition
+from dalembert.algorithms.declaration import Precondition, later
 from dalembert.model import configuration
 from dalembert.scalar import Scalar, logical_and, maximum, select
 
-__all__ = ["CAN_BE_NORMALIZED", "CAN_BE_PRESCRIBED", "HAS_INVERSE", "KEEPS_CONSTRAINTS", "WITHIN_REACH"]
-
 KEEPS_CONSTRAINTS: Final = Precondition(
-    loops.constraint_violation,
+    later("algorithms.loops:constraint_violation"),
     {"float64": 1e-6, "float32": 1e-3},
     "a breaks the constraints, K a - k is {measure:.3g} of its terms; da.forward_dynamics gives "
-    "accelerations that keep them, da.constraint_jacobian and da.constraint_bias are K and k",
+    "accelerations that keep them, constraint_jacobian and constraint_bias of da.constraints are K and k",
 )
 
 WITHIN_REACH: Final = Precondition(
-    loops.unreachable_share,
+    later("algorithms.loops:unreachable_share"),
     {"float64": 1e-6, "float32": 1e-3},
     "the actuated joints cannot produce this motion, {measure:.3g} of the forces that it needs is out of "
-    "their reach; see da.actuation(model, q) and builder.set_actuated",
+    "their reach; see da.analysis.actuation(model, q) and builder.set_actuated",
 )
 
 CAN_BE_PRESCRIBED: Final = Precondition(
-    hybrid.prescribed_violation,
+    later("algorithms.hybrid:prescribed_violation"),
     {"float64": 1e-4, "float32": 1e-2},
     "the prescribed accelerations break the constraints, K a - k is {measure:.3g} of its terms; prescribe as "
-    "many joints as the system has freedoms (da.mobility), or accelerations that keep the constraints",
+    "many joints as the system has freedoms (da.analysis.mobility), or accelerations that keep the "
+    "constraints",
 )
 
 _MOVES_INERTIA: Final = Precondition(
-    inertia_loss,
+    later("algorithms.moving_inertia:inertia_loss"),
     {"float64": 1e13, "float32": 1e6},  # the digits of the float type: the rest of the pivot is rounding
     'in this configuration joint "{place}" has a freedom along which nothing with inertia moves: the mass '
     "matrix is singular; give what the joint carries moments of inertia, or the joint an armature",
-    lost_joint,
+    later("algorithms.moving_inertia:lost_joint"),
 )
 
 _REGULAR_COORDINATES: Final = Precondition(
-    coordinate_singularity,
+    later("algorithms.moving_inertia:coordinate_singularity"),
     {"float64": -3e-7, "float32": -1e-3},  # the square of it is left of a pivot of M, as above
     'in this configuration the coordinates of joint "{place}" are singular (gimbal lock), so that some '
     "motions of it have no velocity v; use da.Spherical, whose coordinates are a quaternion, or give the "
     "joint an armature",
-    singular_joint,
+    later("algorithms.moving_inertia:singular_joint"),
 )
 
 HAS_INVERSE: Final = (_MOVES_INERTIA, _REGULAR_COORDINATES)

@@ -1,80 +1,27 @@
-"""Integration and difference on the configuration manifold, and the time step."""
+"""A time step, and the external forces of a force at a point that act during one."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from typing import Literal, cast
+
+import numpy as np
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.calls import (
     Array,
     ArrayLike,
     Check,
+    ForceFrame,
     checked_stabilization,
     checked_time_step,
-    result,
+    force_options,
     results,
 )
+from dalembert.api.declared import forward_kinematics
+from dalembert.call.arguments import as_array
 from dalembert.compiler.library import no_model
+from dalembert.host.foreign_arrays import require_numpy
 from dalembert.model.model import Model
-
-__all__ = [
-    "difference",
-    "integrate",
-    "normalize",
-    "step",
-]
-
-
-def integrate(
-    model: Model, q: ArrayLike, dv: ArrayLike, *, out: Array | None = None, check: Check = None
-) -> Array:
-    """Return the configuration q exp(dv) `(…, nq)`: q moved for unit time at the velocity dv. Pass `v * dt`.
-
-    `dv`: `(…, nv)` [rad or m]. Coordinates add where v = dq/dt; quaternions, planar and free joints use the
-    exponential of SO(3), SE(2), SE(3), so that positions stay on the manifold.
-
-    >>> builder = da.ModelBuilder()
-    >>> solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-    >>> _ = builder.add_body("ball", "world", da.Spherical(), inertia=solid)
-    >>> model = builder.build()
-    >>> q = da.integrate(model, model.neutral(), [0.0, 0.0, np.pi / 2])  # a quarter turn about z
-    >>> print(q.round(6), round(float(np.linalg.norm(q)), 12))
-    [0.707107 0.       0.       0.707107] 1.0
-    """
-    return result(model, "integrate", (q, dv), {}, None, {}, out, check)
-
-
-def difference(
-    model: Model, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, check: Check = None
-) -> Array:
-    """Return the displacement dv `(…, nv)` [rad or m] at q0 with `integrate(model, q0, dv) = q1`.
-
-    It is q1 - q0 on the manifold, expressed in the velocity variables at q0. For quaternions it is the
-    shorter rotation.
-
-    >>> model = da.models.humanoid()
-    >>> q0, q1 = model.random_state(1)[0], model.random_state(2)[0]
-    >>> dv = da.difference(model, q0, q1)
-    >>> back = da.integrate(model, q0, dv)
-    >>> print(model.nq - dv.size, np.abs(da.difference(model, back, q1)).max() < 1e-12)
-    3 True
-    """
-    return result(model, "difference", (q0, q1), {}, None, {}, out, check)
-
-
-def normalize(model: Model, q: ArrayLike, *, out: Array | None = None, check: Check = None) -> Array:
-    """Return q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; nothing else changes.
-
-    A quaternion without a direction is rejected (`check`): zero, NaN, or so long or short that the square of
-    its norm is infinite or zero. Featherstone 2008 section 4.5.
-
-    >>> model = da.models.humanoid()
-    >>> q = model.neutral()
-    >>> q[3:7] *= 1.001  # the root's quaternion, a little off
-    >>> print(round(float(np.linalg.norm(da.normalize(model, q)[3:7])), 12))
-    1.0
-    """
-    return result(model, "normalize", (q,), {}, None, {}, out, check)
 
 
 def step(
@@ -88,8 +35,10 @@ def step(
         "semi_implicit", "midpoint", "implicit", "variational", "rk4", "heun", "euler"
     ] = "semi_implicit",
     external_forces: ArrayLike | None = None,
+    external_frame: ForceFrame = "body",
     stabilization: ArrayLike | Literal["automatic"] | None = "automatic",
     time: ArrayLike | None = None,
+    out: tuple[Array, Array] | None = None,
     check: Check = None,
 ) -> tuple[Array, Array]:
     """Return (q, v) after one time step of dt [s] with constant tau, on the configuration manifold.
@@ -122,7 +71,7 @@ def step(
         raise no_model("step", model)
     checked_time_step(dt)
     arrays = {"external_forces": external_forces, "time": time}
-    options: dict[str, Any] = {"integrator": integrator}
+    options = {"integrator": integrator, **force_options(external_forces, external_frame)}
     if is_constrained(model):
         if isinstance(stabilization, str) and stabilization == "automatic":
             options["stabilization"] = stabilization
@@ -130,5 +79,33 @@ def step(
             arrays["stabilization"] = checked_stabilization(stabilization)
     return cast(
         "tuple[Array, Array]",
-        results(model, "step", (q, v, tau, dt), arrays, None, options, None, check),
+        results(model, "step", (q, v, tau, dt), arrays, None, options, out, check),
     )
+
+
+def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, force: ArrayLike) -> Array:
+    """Return the external forces `(…, n_bodies, 6)` of a force on one body: n = R^T ((r - p) x f), R^T f.
+
+    `force (…, 3)`: f [N], acting at `point (…, 3)`: r [m], both in world coordinates; R and p are the body's
+    pose. Pass the result as `external_forces`. Featherstone 2008 Eq. 2.7.
+
+    >>> model = da.models.pendulum()
+    >>> push = da.force_at_point(model, [0.0], "bob", point=[0.0, 0.0, -1.0], force=[2.0, 0.0, 0.0])
+    >>> print(push)  # 2 N along x at 1 m below the pivot: -2 N m about y
+    [[ 0. -2.  0.  2.  0.  0.]]
+    >>> print(da.forward_dynamics(model, [0.0], [0.0], [0.0], push))
+    [-2.]
+    """
+    if not isinstance(model, Model):
+        raise no_model("force_at_point", model)
+    index = model.body(body).index
+    require_numpy("q", q)
+    at, push = as_array("point", point, (3,)), as_array("force", force, (3,))
+    pose = forward_kinematics(model, q)[body]
+    arm = np.einsum("...ji,...j->...i", pose.rotation, at - pose.translation)
+    push = np.einsum("...ji,...j->...i", pose.rotation, push)
+    arm, push = np.broadcast_arrays(arm, push)
+    wrench = np.concatenate([np.cross(arm, push), push], axis=-1)
+    forces = np.zeros((*wrench.shape[:-1], len(model.bodies), 6), pose.rotation.dtype)
+    forces[..., index, :] = wrench
+    return forces

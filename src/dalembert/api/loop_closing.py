@@ -1,0 +1,329 @@
+"""The closing of kinematic loops: configurations and velocities that satisfy the constraints.
+
+Damped Gauss-Newton iteration over the samples whose loops are still open:
+
+    q <- q exp(dq),   dq = -K^T (K K^T + mu² 1)^-1 residual                                     (1)
+
+The kernels compute the residual and K. Each sample has its own damping mu, which decreases after successful
+steps, so that (1) approaches the shortest step K^+ residual. mu stays above a small bound: overconstrained
+loops always have dependent rows, and others have them where their rank changes. K^T cancels the large
+solution components that a small mu leaves in these directions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from dalembert.api.calls import Array, ArrayLike, result, results
+from dalembert.api.declared import integrate
+from dalembert.call.arguments import as_array, pick_dtype
+from dalembert.compiler.library import no_model
+from dalembert.errors import ArgumentError, ShapeError, StateError, require_names
+from dalembert.model.model import Model
+
+LISTED_SAMPLES = 5
+"""Samples listed in an error message."""
+
+RANK_TOLERANCE = 1e-9
+"""Singular values of K below this, relative to the largest, count as zero."""
+
+FIRST_DAMPING = 0.3
+LAST_DAMPING = 1e-7
+"""Initial and least mu, relative to the norm of K."""
+
+LONGEST_STEP = 1.0
+"""Largest change of a coordinate in one step [rad or m]."""
+
+Equations = Callable[[Array, Array | None], tuple[Array, Array, Array]]
+Integrate = Callable[[Array, Array], Array]
+
+
+@overload
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    v: None = None,
+    *,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    time: ArrayLike | None = None,
+) -> Array: ...
+@overload
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    time: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    hold: Iterable[str] = (),
+    tolerance: float = 1e-10,
+    max_iterations: int = 100,
+    time: ArrayLike | None = None,
+) -> Any:
+    """Find the nearest q `(…, nq)` with closed loops, phi(q) = 0, and for a given v the v' with K v' = 0.
+
+    Damped Gauss-Newton with shortest steps dq = -K^+ phi on the configuration manifold. v' is nearest to v in
+    the kinetic-energy metric, (v' - v)^T M (v' - v), as after an impulsive closing of the loops. `hold`:
+    joints whose q and v stay as given. `tolerance` [rad or m] bounds every component of the displacement
+    across a loop joint, so that a bearing half a turn off does not count as closed. If samples cannot be
+    closed, an error lists them. The computation is in float64.
+
+    >>> model = da.models.four_bar()
+    >>> q, v = da.constraints.close_loops(model, [0.7, 0.0, 0.0], [1.0, 0.0, 0.0], hold=["crank_pivot"])
+    >>> print(q.round(4), np.abs(da.constraints.constraint_error(model, q)).max() < 1e-10)
+    [ 0.7    -0.9752 -0.1366] True
+    >>> print(v.round(4))
+    [ 1.     -1.3102  0.0518]
+    """
+    if not isinstance(model, Model):
+        raise no_model("close_loops", model)
+    _check_options(tolerance, max_iterations)
+    free = _free(model, hold)
+    pick_dtype([("q", q), ("v", v), ("time", time)])
+    positions = as_array("q", q, (model.nq,), follow=True).astype(np.float64)
+    speeds = None if v is None else as_array("v", v, (model.nv,), follow=True).astype(np.float64)
+    times = None if time is None else as_array("time", time, (), follow=True).astype(np.float64)
+    batch = _batch(positions, speeds, times)
+    count = math.prod(batch)
+    flat_q = np.ascontiguousarray(np.broadcast_to(positions, (*batch, model.nq)).reshape(count, model.nq))
+    flat_time = None if times is None else np.ascontiguousarray(np.broadcast_to(times, batch).reshape(count))
+    if count_constraint_rows(model) == 0:
+        closed = flat_q
+    else:
+        closed = _close_positions(model, flat_q, flat_time, free, tolerance, max_iterations, batch)
+    shaped = closed.reshape(*batch, model.nq)
+    if speeds is None:
+        return shaped
+    flat_v = np.ascontiguousarray(np.broadcast_to(speeds, (*batch, model.nv)).reshape(count, model.nv))
+    if count_constraint_rows(model) and flat_v.size:
+        K, still = results(model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, None)
+        M = result(model, "mass_matrix", (closed,), {"time": flat_time}, None, {}, None, None)
+        flat_v = close_velocities(flat_v, M, K, -still, free)
+    return shaped, flat_v.reshape(*batch, model.nv)
+
+
+def _close_positions(
+    model: Model,
+    q: Array,
+    time: Array | None,
+    free: Array,
+    tolerance: float,
+    max_iterations: int,
+    batch: tuple[int, ...],
+) -> Array:
+    if all(item.kind == "velocity" for item in model.constraints) and not model.loops and not model.closure:
+        return q
+
+    def equations(rows: Array, at: Array | None) -> tuple[Array, Array, Array]:
+        # A diverging step may overflow; it is then rejected and is no reason to raise an error.
+        found: tuple[Array, Array, Array] = results(
+            model, "closing_equations", (rows,), {"time": at}, None, {}, None, "off"
+        )
+        return found
+
+    if not len(q):
+        return q
+    integrate(model, q, np.zeros(model.nv))  # rejects quaternions without unit norm
+    found = close_positions(
+        q,
+        time,
+        free,
+        equations,
+        lambda rows, step: integrate(model, rows, step, check="off"),
+        tolerance,
+        max_iterations,
+    )
+    stuck = np.flatnonzero(~(found.gap <= tolerance) & np.isfinite(q).all(axis=1))
+    if stuck.size:
+        named = [
+            f"{tuple(int(i) for i in np.unravel_index(row, batch))} by {found.gap[row]:.3g}"
+            if batch
+            else f"by {found.gap[row]:.3g}"
+            for row in stuck[:LISTED_SAMPLES]
+        ]
+        more = f" and {stuck.size - LISTED_SAMPLES} more" if stuck.size > LISTED_SAMPLES else ""
+        which = f"samples {', '.join(named)}{more}" if batch else f"the state {named[0]}"
+        raise StateError(
+            f"close_loops: {stuck.size} of {len(q)} samples stay open after {max_iterations} steps: {which} "
+            "(rad or m); start nearer to a closed configuration, hold fewer joints, or allow more steps with "
+            "max_iterations"
+        )
+    return found.q
+
+
+def count_constraint_rows(model: Model) -> int:
+    """Return the number of constraint equations."""
+    rows = sum(6 - loop.joint.nv for loop in model.loops) + sum(item.size for item in model.constraints)
+    if model.closure is not None and not model.loops and not model.constraints:
+        rows += model.nv - len(model.closure.velocities)
+    return rows
+
+
+def _free(model: Model, hold: Iterable[str]) -> Array:
+    """Return a mask of the velocity variables that may move."""
+    free = np.ones(model.nv, dtype=bool)
+    for name in require_names("close_loops: hold", hold):
+        joint = model.joint(name)
+        if joint.body.dependence is not None:
+            raise ArgumentError(
+                f'close_loops: joint "{name}" follows a coupling; hold the joint that drives it'
+            )
+        free[joint.v_slice] = False
+    return free
+
+
+def _check_options(tolerance: object, max_iterations: object) -> None:
+    if not isinstance(tolerance, int | float | np.number) or not tolerance > 0.0:
+        raise ArgumentError(f"close_loops: tolerance is {tolerance!r}; give a positive number [rad or m]")
+    if (
+        not isinstance(max_iterations, int | np.integer)
+        or isinstance(max_iterations, bool)
+        or max_iterations < 1
+    ):
+        raise ArgumentError(
+            f"close_loops: max_iterations is {max_iterations!r}; give a whole number of 1 or more"
+        )
+
+
+def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:
+    """Return the common batch shape."""
+    parts = [q.shape[:-1], *(() if v is None else (v.shape[:-1],)), *(() if time is None else (time.shape,))]
+    try:
+        return np.broadcast_shapes(*parts)
+    except (ValueError, RuntimeError):  # the latter for too many axes
+        raise ShapeError(f"close_loops: the batch shapes {parts} do not broadcast") from None
+
+
+# The iteration on rows of samples.
+
+
+class Closed(NamedTuple):
+    """Configurations (rows, nq), and for each of them the largest loop error."""
+
+    q: Array
+    gap: Array
+
+
+def close_positions(
+    q: Array,
+    time: Array | None,
+    free: Array,
+    equations: Equations,
+    integrate: Integrate,
+    tolerance: float,
+    max_iterations: int,
+) -> Closed:
+    """Move the rows of q along the free velocity variables until their gaps are below the tolerance."""
+    q = q.copy()
+    residual, K, gap = equations(q, time)
+    error = _largest(gap)
+    damping = np.full(len(q), FIRST_DAMPING)
+
+    def advance(rows: Array) -> None:
+        step = np.zeros((rows.size, K.shape[2]))
+        step[:, free] = _step(K[rows][:, :, free], residual[rows], damping[rows])
+        tried = integrate(q[rows], step)
+        new_residual, new_K, new_gap = equations(tried, None if time is None else time[rows])
+        better = np.linalg.norm(new_residual, axis=1) < np.linalg.norm(residual[rows], axis=1)
+        kept, worse = rows[better], rows[~better]
+        q[kept], residual[kept], K[kept] = tried[better], new_residual[better], new_K[better]
+        error[kept] = _largest(new_gap)[better]
+        damping[kept] = np.maximum(0.1 * damping[kept], LAST_DAMPING)
+        damping[worse] = np.maximum(4.0 * damping[worse], 1e-3)
+
+    for _ in range(max_iterations):
+        open_rows = np.flatnonzero(~(error <= tolerance) & np.isfinite(error))
+        if open_rows.size == 0:
+            break
+        advance(open_rows)
+    # Convergence is quadratic: one more step doubles the digits.
+    damping[:] = LAST_DAMPING
+    advance(np.flatnonzero((error <= tolerance) & (error > 0.0)))
+    return Closed(q, error)
+
+
+def close_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
+    """Return the v' with K v' = target that is nearest to v in the kinetic-energy metric M, varying `free`
+    entries only.
+
+    M (v' - v) = K^T lambda, K v' = target (Featherstone 2008 section 11.7, an impulse of the loops).
+    """
+    moved = np.full_like(v, np.nan)
+    known = np.isfinite(K).all(axis=(1, 2)) & np.isfinite(M).all(axis=(1, 2))
+    moved[known] = v[known]
+    K, K_free, M_free, target = K[known], K[known][:, :, free], M[known][:, free][:, :, free], target[known]
+    move: Callable[[Array, Array, Array], Array] = _nearest_by_impulse
+    try:
+        factor = np.linalg.cholesky(M_free)
+    except np.linalg.LinAlgError:
+        move, factor = _nearest_by_null_space, M_free
+    for _ in range(3):  # the second and third pass correct rounding and regularisation errors
+        missing = target - np.einsum("rij,rj->ri", K, moved[known])
+        moved[np.ix_(known, free)] += move(K_free, factor, missing)
+    return moved
+
+
+def _nearest_by_impulse(K: Array, L: Array, missing: Array) -> Array:
+    """Return dv = M^-1 K^T (K M^-1 K^T)^+ missing, M = L L^T."""
+    Y = np.linalg.solve(L, K.transpose(0, 2, 1))
+    A = Y.transpose(0, 2, 1) @ Y
+    impulse = _solve_damped(A, missing, np.full(len(A), LAST_DAMPING))
+    through = np.einsum("rij,rj->ri", Y, impulse)
+    moved: Array = np.linalg.solve(L.transpose(0, 2, 1), through[..., None])[..., 0]
+    return moved
+
+
+def _nearest_by_null_space(K: Array, M: Array, missing: Array) -> Array:
+    """Return dv = K^+ missing + N z with N a basis of K's null space, (N^T M N) z = -N^T M K^+ missing.
+
+    M may be singular here, as massless bodies in a loop make it.
+    """
+    moved = np.zeros((len(K), K.shape[2]))
+    U, s, Vt = np.linalg.svd(K, full_matrices=True)
+    rank = (s > RANK_TOLERANCE * np.maximum(s[:, :1], np.finfo(float).tiny)).sum(axis=1)
+    for r in np.unique(rank):
+        rows = np.flatnonzero(rank == r)
+        along = np.einsum("rji,rj->ri", U[rows][:, :, :r], missing[rows]) / s[rows][:, :r]
+        shortest = np.einsum("rji,rj->ri", Vt[rows][:, :r], along)
+        N = Vt[rows][:, r:].transpose(0, 2, 1)
+        MN = M[rows] @ N
+        left = N.transpose(0, 2, 1) @ MN
+        right = -np.einsum("rji,rj->ri", MN, shortest)
+        z = np.einsum("rij,rj->ri", np.linalg.pinv(left, hermitian=True), right)
+        moved[rows] = shortest + np.einsum("rij,rj->ri", N, z)
+    return moved
+
+
+def _step(K: Array, residual: Array, damping: Array) -> Array:
+    """Return the step (1), shortened where a coordinate would move too far."""
+    step = -np.einsum("rji,rj->ri", K, _solve_damped(K @ K.transpose(0, 2, 1), residual, damping))
+    longest = np.abs(step).max(axis=1, initial=0.0)
+    short: Array = step * np.minimum(1.0, LONGEST_STEP / np.maximum(longest, np.finfo(float).tiny))[:, None]
+    return short
+
+
+def _solve_damped(A: Array, b: Array, damping: Array) -> Array:
+    """Solve (A + mu² 1) x = b for x, mu relative to the square root of A's trace."""
+    size = np.maximum(np.trace(A, axis1=1, axis2=2), np.finfo(float).tiny)
+    shift = (damping * damping * size)[:, None, None] * np.eye(A.shape[1])
+    x: Array = np.linalg.solve(A + shift, b[..., None])[..., 0]
+    return x
+
+
+def _largest(gap: Array) -> Array:
+    largest: Array = np.abs(gap).max(axis=1, initial=0.0)
+    return largest

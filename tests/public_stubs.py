@@ -1,0 +1,98 @@
+"""Type stubs of the modules whose names are made at run time: `dalembert` itself and the subjects of its API.
+
+`python tests/public_api.py --update` writes them beside the modules; `tests/test_public_api.py` fails where
+they are not those of the declarations.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import dalembert
+from dalembert.api.calls import parameters_of
+from dalembert.compiler.library import FUNCTIONS
+
+ROOT = Path(dalembert.__file__).parent
+NOTICE = '"""Written by `make api`; do not edit."""'
+WIDTH = 110
+
+SUBJECTS = [
+    name for name in dalembert.__all__ if dalembert._MODULES.get(name, "").startswith("dalembert.api.")
+]
+"""The modules of `dalembert.api` that are public by name."""
+
+DECLARED_HEAD = f"""{NOTICE}
+
+from collections.abc import Collection
+from typing import Literal
+
+from dalembert.api.calls import Array, ArrayLike, Check, ForceFrame
+from dalembert.api.records import FloatingBaseEquations, HybridDynamicsDerivatives, Poses
+from dalembert.model.model import Model
+"""
+DECLARED_TAIL = """
+def publish(subject: str, *algorithms: str) -> list[str]: ...
+"""
+
+
+def stubs() -> dict[Path, str]:
+    """Return the text of every stub by its path."""
+    found = {ROOT / "__init__.pyi": _imports(dalembert, [*dalembert.__all__])}
+    functions = [_signature(name) for name in sorted(FUNCTIONS) if FUNCTIONS[name].subject]
+    found[ROOT / "api" / "declared.pyi"] = "".join([DECLARED_HEAD, *functions, DECLARED_TAIL])
+    for subject in SUBJECTS:
+        module = getattr(dalembert, subject)
+        if any(item.subject == subject for item in FUNCTIONS.values()):
+            names = {name for name, item in FUNCTIONS.items() if item.subject == subject} | {*module.__all__}
+            names |= {n for n, home in dalembert._NAMES.items() if home == module.__name__}
+            found[ROOT / "api" / f"{subject}.pyi"] = _imports(module, sorted(names))
+    return found
+
+
+def _signature(name: str) -> str:
+    """Return a function with its signature and the first line of its docstring."""
+    item = FUNCTIONS[name]
+    parts = parameters_of(item)
+    inside = ", ".join(parts)
+    end = f") -> {item.returns}:"
+    if len(f"def {name}({inside}{end}") > WIDTH:
+        if len(inside) + 4 > WIDTH:
+            inside = ",\n    ".join(parts) + ","
+        inside = f"\n    {inside}\n"
+    return f'\ndef {name}({inside}{end}\n    """{(item.algorithm.__doc__ or "").splitlines()[0]}"""\n'
+
+
+def _imports(module: ModuleType, names: list[str]) -> str:
+    """Return a stub that imports the names of a module from where they are defined."""
+    lines = sorted(_import(module, name) for name in names if name != "__version__")
+    version = ["", "__version__: str"] if "__version__" in names else []
+    return "\n".join([NOTICE, "", *(line for _, _, line in lines), *version]) + "\n"
+
+
+def _import(module: ModuleType, name: str) -> tuple[str, str, str]:
+    value = getattr(module, name)
+    if inspect.ismodule(value):
+        home = value.__name__.rpartition(".")[0]
+    elif module is dalembert:
+        home = dalembert._NAMES[name]
+    else:
+        home = value.__module__
+        importlib.import_module(home)
+    return home, name, f"from {home} import {name} as {name}"
+
+
+def differences() -> Iterator[str]:
+    """Yield a line for each stub that is missing or stale."""
+    for path, text in stubs().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            yield f"{path.relative_to(ROOT.parent)} is not the stub of its module; run make api"
+
+
+def write() -> None:
+    """Write the stubs beside their modules."""
+    for path, text in stubs().items():
+        path.write_text(text, encoding="utf-8", newline="\n")
