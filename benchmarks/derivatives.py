@@ -24,6 +24,7 @@ from contest import Contest, arm, humanoid, one_thread, pinocchio
 from timing import machine, table
 
 import dalembert as da
+from dalembert.api import declared
 from dalembert.compiler.library import function
 
 BATCH = 4096
@@ -37,11 +38,11 @@ COLD, CACHED = 8.0, 0.15
 
 COMPILE = """
 import sys, time
-import dalembert as da
+from dalembert.api import declared
 from contest import humanoid
 contest = humanoid(16)
 start = time.perf_counter()
-getattr(da, sys.argv[1])(contest.model, contest.q, contest.v, contest.a)
+getattr(declared, sys.argv[1])(contest.model, contest.q, contest.v, contest.a)
 print(time.perf_counter() - start)
 """
 
@@ -79,7 +80,7 @@ def main() -> int:
 def compare(contest: Contest, name: str, rounds: int, missed: list[str]) -> list[list[str]]:
     """Rows of the table for one robot and one function."""
     inverse = name.startswith("inverse")
-    ours, peer = getattr(da, name), contest.peer
+    ours, peer = getattr(declared, name), contest.peer
     assert peer is not None
     states = (contest.q, contest.v, contest.a if inverse else contest.tau)
     peer_states = (peer.q, peer.v, peer.a if inverse else peer.tau)

@@ -36,7 +36,7 @@ NOTICED = 0.02
 
 def gains(model: da.Model, q: Array, v: Array) -> Array:
     """The greatest rise of the energy of each sample, as a fraction of that at the start."""
-    energy = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    energy = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     energy = np.where(np.isfinite(energy), energy, np.inf)
     rise: Array = (energy.max(axis=1) - energy[:, 0]) / np.abs(energy[:, 0])
     return rise

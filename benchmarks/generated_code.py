@@ -68,29 +68,29 @@ def calls(name: str, model: da.Model) -> Iterator[tuple[str, Callable[[], Any]]]
         "inverse_mass_matrix": lambda q, v: da.inverse_mass_matrix(model, q),
         "bias_forces": lambda q, v: da.bias_forces(model, q, v),
         "gravity_forces": lambda q, v: da.gravity_forces(model, q),
-        "coriolis_matrix": lambda q, v: da.coriolis_matrix(model, q, v),
+        "coriolis_matrix": lambda q, v: da.geometry.coriolis_matrix(model, q, v),
         "passive_forces": lambda q, v: da.passive_forces(model, q, v),
         "forward_kinematics": lambda q, v: da.forward_kinematics(model, q),
         "jacobian": lambda q, v: da.jacobian(model, q, frame),
-        "jacobian_rate": lambda q, v: da.jacobian_rate(model, q, v, frame),
-        "center_of_mass": lambda q, v: da.center_of_mass(model, q),
-        "centroidal_momentum_matrix": lambda q, v: da.centroidal_momentum_matrix(model, q),
-        "kinetic_energy": lambda q, v: da.kinetic_energy(model, q, v),
-        "potential_energy": lambda q, v: da.potential_energy(model, q),
+        "jacobian_rate": lambda q, v: da.kinematics.jacobian_rate(model, q, v, frame),
+        "center_of_mass": lambda q, v: da.dynamics.center_of_mass(model, q),
+        "centroidal_momentum_matrix": lambda q, v: da.dynamics.centroidal_momentum_matrix(model, q),
+        "kinetic_energy": lambda q, v: da.dynamics.kinetic_energy(model, q, v),
+        "potential_energy": lambda q, v: da.dynamics.potential_energy(model, q),
         "integrate": lambda q, v: da.integrate(model, q, v),
-        "regressor": lambda q, v: da.inverse_dynamics_regressor(model, q, v, unit),
-        "maximal_jacobians": lambda q, v: da.maximal_jacobians(model, q),
-        "hybrid_dynamics": lambda q, v: da.hybrid_dynamics(
+        "regressor": lambda q, v: da.identification.inverse_dynamics_regressor(model, q, v, unit),
+        "maximal_jacobians": lambda q, v: da.cartesian.maximal_jacobians(model, q),
+        "hybrid_dynamics": lambda q, v: da.dynamics.hybrid_dynamics(
             model, q, v, unit, unit, prescribed=[model.joints[0].name]
         ),
-        "constraint_jacobian": lambda q, v: da.constraint_jacobian(model, q),
-        "constraint_forces": lambda q, v: da.constraint_forces(model, q, v, unit),
+        "constraint_jacobian": lambda q, v: da.constraints.constraint_jacobian(model, q),
+        "constraint_forces": lambda q, v: da.constraints.constraint_forces(model, q, v, unit),
         "feedback_linearization": lambda q, v: da.control.feedback_linearization(
             model, q, v, q, stiffness=10.0
         ),
         "stable_pd": lambda q, v: da.control.stable_pd(model, q, v, q, kp=10.0, kd=1.0, dt=0.01),
-        "christoffel_symbols": lambda q, v: da.christoffel_symbols(model, q),
-        "geodesic_acceleration": lambda q, v: da.geodesic_acceleration(model, q, v),
+        "christoffel_symbols": lambda q, v: da.geometry.christoffel_symbols(model, q),
+        "geodesic_acceleration": lambda q, v: da.geometry.geodesic_acceleration(model, q, v),
     }
     if name in ("arm6", "humanoid", "random_tree"):
         functions |= {

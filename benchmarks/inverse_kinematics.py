@@ -29,7 +29,7 @@ TOLERANCE = 1e-8
 
 
 def errors(model: da.Model, q0: Any, dq: Any, R: Any, p: Any) -> list[Any]:
-    """The errors that `da.inverse_kinematics` makes small, from q0 displaced by dq."""
+    """The errors that `da.kinematics.inverse_kinematics` makes small, from q0 displaced by dq."""
     q = da.model.configuration.integrate(model, q0, dq)
     targets = [ik.FrameTarget(name, True, True) for name in FRAMES]
     return [x for e in ik.frame_errors(model, q, targets, R, p).errors for x in e.to_list()]
@@ -45,7 +45,9 @@ def limits(model: da.Model) -> tuple[np.ndarray, np.ndarray]:
     return low, high
 
 
-def peer(model: da.Model, poses: dict[str, da.Pose], rows: int, jacobian: bool) -> tuple[float, float]:
+def peer(
+    model: da.Model, poses: dict[str, da.kinematics.Pose], rows: int, jacobian: bool
+) -> tuple[float, float]:
     """Seconds a row and the share that arrived."""
     shapes = {"q0": (model.nq,), "dq": (model.nv,), "R": (len(FRAMES), 3, 3), "p": (len(FRAMES), 3)}
     residual = da.compile(errors, model, inputs=shapes)
@@ -90,16 +92,16 @@ def main() -> None:
     for name, q in (("upright", upright), ("anywhere", anywhere)):
         at = da.forward_kinematics(model, q)
         poses = {frame: at[frame] for frame in FRAMES}
-        da.inverse_kinematics(
+        da.kinematics.inverse_kinematics(
             model, {f: (x.rotation[:2], x.translation[:2]) for f, x in poses.items()}, model.neutral()
         )
         best = np.inf
         for _ in range(3):
             begin = time.perf_counter()
-            found = da.inverse_kinematics(model, poses, model.neutral(), tolerance=TOLERANCE)
+            found = da.kinematics.inverse_kinematics(model, poses, model.neutral(), tolerance=TOLERANCE)
             best = min(best, (time.perf_counter() - begin) / options.rows)
         share = found.converged.mean()
-        print(f"{name:10} {'da.inverse_kinematics':28} {options.rows:6} {1e3 * best:9.4f} {share:9.1%} {1:7}")
+        print(f"{name:10} {'da.kinematics':28} {options.rows:6} {1e3 * best:9.4f} {share:9.1%} {1:7}")
         for label, jacobian in (("SciPy, differences", False), ("SciPy, our Jacobian", True)):
             rows = min(options.peer_rows, options.rows)
             seconds, share = peer(model, poses, rows, jacobian)

@@ -42,7 +42,7 @@ def peer_tree(model: da.Model) -> tuple[pin.Model, list[int]]:
             made = revolute(joint.axis.to_list())
         elif isinstance(joint, da.Prismatic):
             made = pin.JointModelPrismaticUnaligned(np.array(joint.axis.to_list(), float))
-        elif isinstance(joint, da.Universal):
+        elif isinstance(joint, da.joints.Universal):
             made = pin.JointModelComposite(2)
             for axis in (joint.axis1, joint.axis2):
                 made.addJoint(revolute(axis.to_list()))
@@ -94,7 +94,7 @@ def swap_halves(model: da.Model, v: np.ndarray) -> np.ndarray:
 def closed_states(model: da.Model, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     q = da.integrate(model, np.tile(model.neutral(), (rows, 1)), 0.1 * rng.normal(size=(rows, model.nv)))
-    q, v = da.close_loops(model, q, rng.normal(size=(rows, model.nv)))
+    q, v = da.constraints.close_loops(model, q, rng.normal(size=(rows, model.nv)))
     return q, v, rng.normal(size=(rows, model.nv))
 
 
@@ -136,7 +136,7 @@ def contest(name: str, model: da.Model, rows: int) -> None:
         raise SystemExit(f"{name}: the engines disagree by {error.max():.1e}")
     figures = f"{t_ours * 1e6:10.3f} {t_theirs * 1e6:10.3f} {t_theirs / t_ours:10.1f}"
     errors = f"{np.median(error):10.1e} {error.max():10.1e}"
-    print(f"{name:28} {model.nv:3} {len(da.constraint_error(model, q[0])):3} {figures} {errors}")
+    print(f"{name:28} {model.nv:3} {len(da.constraints.constraint_error(model, q[0])):3} {figures} {errors}")
 
 
 def main() -> None:

@@ -33,18 +33,18 @@ def slider(kind: str, length: float, mass: float, mu: float) -> tuple[da.Model, 
     and the number of points that it stands on."""
     if kind == "brick":
         size = (length, length, length / 4)
-        return body([da.Box(size)], mass, moments(size, mass), friction=mu), length / 8, 4
+        return body([da.shapes.Box(size)], mass, moments(size, mass), friction=mu), length / 8, 4
     plate = moments((length, length, length / 4), mass)
     placed = da.Transform.from_rotation_translation
     if kind == "sled":
         along = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
         runners = [
-            da.Capsule(length / 10, length, placement=placed(along, (0.0, y * length / 2, 0.0)))
+            da.shapes.Capsule(length / 10, length, placement=placed(along, (0.0, y * length / 2, 0.0)))
             for y in (-1, 1)
         ]
         return body(runners, mass, plate, friction=mu), length / 10, 4
     feet = [
-        da.Sphere(length / 8, placement=placed(np.eye(3), (x * length / 2, y * length / 2, 0.0)))
+        da.shapes.Sphere(length / 8, placement=placed(np.eye(3), (x * length / 2, y * length / 2, 0.0)))
         for x, y in ((1.0, 0.0), (-0.5, 0.8), (-0.5, -0.8))
     ]
     return body(feet, mass, plate, friction=mu), length / 8, 3
@@ -156,7 +156,7 @@ def rebounds() -> Findings:
                 model, low = ball(0.1, mass, restitution=e), 0.1
             else:
                 size = (0.2, 0.2, 0.1)
-                model, low = body([da.Box(size)], mass, moments(size, mass), restitution=e), 0.05
+                model, low = body([da.shapes.Box(size)], mass, moments(size, mass), restitution=e), 0.05
             for dt in STEPS:
                 count = round(0.6 / dt)
                 start = [0.0, 0.0, low + 1.0, *UPRIGHT]
@@ -211,7 +211,7 @@ def stack(law: str) -> Findings:
     side, count = 0.2, 10
     for k in range(count):
         builder.add_body(f"box {k}", "world", da.Free(), inertia=block((side, side, side), 1.0))
-        builder.add_shape(f"box {k}", da.Box((side, side, side)))
+        builder.add_shape(f"box {k}", da.shapes.Box((side, side, side)))
     model = builder.build().with_ground(friction=0.6)
     pairs = [("ground", "box 0"), *((f"box {k}", f"box {k + 1}") for k in range(count - 1))]
     q = np.concatenate([[0.0, 0.0, (k + 0.5) * side, *UPRIGHT] for k in range(count)])
@@ -252,7 +252,7 @@ def heavy_on_light(law: str) -> Findings:
         builder = da.ModelBuilder()
         for name, mass, side in (("light", light, 0.2), ("heavy", 1000.0, 0.5)):
             builder.add_body(name, "world", da.Free(), inertia=block((side, side, side), mass))
-            builder.add_shape(name, da.Box((side, side, side)))
+            builder.add_shape(name, da.shapes.Box((side, side, side)))
         model = builder.build().with_ground(friction=0.6)
         q = np.array([0.0, 0.0, 0.1, *UPRIGHT, 0.0, 0.0, 0.45, *UPRIGHT])
         for dt in (0.002, 0.005):

@@ -83,13 +83,13 @@ def shapes() -> dict[str, da.Model]:
     uneven, even = (tensor.xx, tensor.yy, tensor.zz), (0.004,) * 3
     corners = np.random.default_rng(0).normal(size=(8, 3)) * 0.1
     kinds = {
-        "box": (da.Box(size), uneven),
-        "capsule": (da.Capsule(0.05, 0.2), uneven),
-        "sphere": (da.Sphere(0.1), even),
-        "cube": (da.Box((0.15, 0.15, 0.15)), even),
-        "cylinder": (da.Cylinder(0.1, 0.1), even),
+        "box": (da.shapes.Box(size), uneven),
+        "capsule": (da.shapes.Capsule(0.05, 0.2), uneven),
+        "sphere": (da.shapes.Sphere(0.1), even),
+        "cube": (da.shapes.Box((0.15, 0.15, 0.15)), even),
+        "cylinder": (da.shapes.Cylinder(0.1, 0.1), even),
         "ellipsoid": (Ellipsoid((0.15, 0.1, 0.05)), even),
-        "mesh": (da.ConvexMesh(corners - corners.mean(axis=0)), even),
+        "mesh": (da.shapes.ConvexMesh(corners - corners.mean(axis=0)), even),
     }
     found = {name: body([shape], 1.0, moments) for name, (shape, moments) in kinds.items()}
     return found | {"figure": links()}
@@ -101,7 +101,7 @@ def links() -> da.Model:
     size, middle = (0.3, 0.1, 0.05), (0.15, 0.0, 0.0)
     placed = da.Transform.from_rotation_translation
     solid = da.RigidInertia(0.5, middle, block(size, 0.5).inertia_at_com)
-    joints: dict[str, tuple[str, da.Joint]] = {
+    joints: dict[str, tuple[str, da.joints.Joint]] = {
         "trunk": ("world", da.Free()),
         "arm": ("trunk", da.Revolute((0, 1, 0))),
         "hand": ("arm", da.Spherical()),
@@ -110,7 +110,9 @@ def links() -> da.Model:
         first = parent == "world"
         out = placed(np.eye(3), (0.0, 0.0, 0.0) if first else (0.3, 0.0, 0.0))
         builder.add_body(name, parent, joint, placement=out, inertia=solid, damping=0.0 if first else 0.02)
-        builder.add_shape(name, da.Box(size, placement=placed(np.eye(3), middle), friction=(0.0, 0.0, 0.0)))
+        builder.add_shape(
+            name, da.shapes.Box(size, placement=placed(np.eye(3), middle), friction=(0.0, 0.0, 0.0))
+        )
     return builder.build().with_ground()
 
 
@@ -191,7 +193,7 @@ def upward(model: da.Model, q: Array, v: Array) -> Array:
 
 def energy(model: da.Model, q: Array, v: Array, dt: Array) -> Array:
     """What a step of a fall keeps: E - m g h v_z / 2."""
-    whole = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    whole = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     return np.asarray(whole - 0.5 * model.total_mass * G * dt * upward(model, q, v))
 
 

@@ -57,7 +57,7 @@ def body(
 
 def ball(radius: float, mass: float, **options: float) -> da.Model:
     """A solid sphere."""
-    return body([da.Sphere(radius)], mass, (0.4 * mass * radius**2,) * 3, **options)
+    return body([da.shapes.Sphere(radius)], mass, (0.4 * mass * radius**2,) * 3, **options)
 
 
 def block(size: tuple[float, float, float], mass: float) -> da.RigidInertia:

@@ -33,8 +33,8 @@ def top() -> da.Model:
 
 def momentum(model: da.Model, q: Array, v: Array) -> Array:
     """Angular momentum about the world's origin, and linear momentum `(…, 6)`."""
-    h = da.centroidal_momentum(model, q, v)
-    moment = h[..., :3] + np.cross(da.center_of_mass(model, q), h[..., 3:])
+    h = da.dynamics.centroidal_momentum(model, q, v)
+    moment = h[..., :3] + np.cross(da.dynamics.center_of_mass(model, q), h[..., 3:])
     return np.concatenate([moment, h[..., 3:]], axis=-1)
 
 
@@ -49,7 +49,7 @@ def single_body() -> Findings:
             for g in (FREE, (0.0, 0.0, -G)):
                 model = stone(g)
                 run = da.rollout(model, model.neutral(), v, steps=10_000, dt=dt, integrator=name, every=1000)
-                p = da.centroidal_momentum(model, run.q, run.v)[:, 3:]
+                p = da.dynamics.centroidal_momentum(model, run.q, run.v)[:, 3:]
                 off = p - p[0] - model.total_mass * np.array(g) * run.time[:, np.newaxis]
                 error = np.inf if run.failed else np.abs(off).max() / max(1.0, np.abs(p).max())
                 worst = greatest(worst, error)
@@ -71,7 +71,7 @@ def multibody() -> Findings:
         run = da.rollout(
             figure, figure.neutral(), v, steps=1000, dt=0.002, integrator="variational", every=100
         )
-        about = da.centroidal_momentum(figure, run.q, run.v)
+        about = da.dynamics.centroidal_momentum(figure, run.q, run.v)
         about[:, 5] += figure.total_mass * g * run.time
         scale = np.abs(about[0]).max()
         error = np.abs(about - about[0]).max() / scale
@@ -130,7 +130,7 @@ def pendulum() -> Findings:
     """A million variational steps of 10 ms from 115 degrees: energy errors as shares of 2 m g l."""
     model = da.models.pendulum(length=1.0)
     run = da.rollout(model, [2.0], [0.0], steps=1_000_000, dt=0.01, integrator="variational", every=10)
-    swing = np.ptp(da.potential_energy(model, np.array([[0.0], [np.pi]])))
+    swing = np.ptp(da.dynamics.potential_energy(model, np.array([[0.0], [np.pi]])))
     error = (run.energy() - run.energy()[0]) / swing
     first, last = np.abs(error[:10_000]).max(), np.abs(error[-10_000:]).max()
     yield below("pendulum, 10^6 variational steps: energy error in the first 10^5", "bounded", first, 1e-3)

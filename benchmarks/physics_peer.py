@@ -123,7 +123,7 @@ def bad_input() -> Findings:
     stone = ball(0.1, 1.0)
     builder = da.ModelBuilder()
     builder.add_body("stone", "world", da.Free(), inertia=da.RigidInertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))
-    builder.add_shape("stone", da.Mesh(str(Path(tempfile.gettempdir()) / "no such.stl")))
+    builder.add_shape("stone", da.shapes.Mesh(str(Path(tempfile.gettempdir()) / "no such.stl")))
     mesh = builder.build().with_ground()
     start = [0.0, 0.0, 1.0, *UPRIGHT]
     calls: dict[str, Callable[[], object]] = {
@@ -131,7 +131,7 @@ def bad_input() -> Findings:
         "dt that is NaN": lambda: da.rollout(pendulum, [0.1], [0.0], steps=10, dt=float("nan")),
         "zero steps": lambda: da.rollout(pendulum, [0.1], [0.0], steps=0),
         "velocity that opens a loop": lambda: da.rollout(
-            four_bar, da.close_loops(four_bar, four_bar.neutral()), [1.0, 1.0, 1.0], steps=10
+            four_bar, da.constraints.close_loops(four_bar, four_bar.neutral()), [1.0, 1.0, 1.0], steps=10
         ),
         "missing mesh": lambda: da.rollout(mesh, start, np.zeros(6), steps=5, contact="rigid"),
     }

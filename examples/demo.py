@@ -191,7 +191,7 @@ def _story(motion: da.Trajectory) -> str:
     """Return energies and contacts at moments, and what happened then."""
     assert motion.contacts is not None
     energy = motion.energy()
-    kinetic = da.kinetic_energy(motion.model, motion.q, motion.v)
+    kinetic = da.dynamics.kinetic_energy(motion.model, motion.q, motion.v)
     touching = (np.linalg.norm(motion.contacts.force, axis=-1) > 0.0).sum(axis=-1)
     moments = [(0.0, "it stands, by stable PD at its joints")]
     for push, following in zip(PUSHES, [*(p.at for p in PUSHES[1:]), DEMO_DURATION], strict=True):

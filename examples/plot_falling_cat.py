@@ -26,7 +26,7 @@ builder.add_body("front", "world", da.Free(), inertia=da.RigidInertia(mass, (len
 builder.add_body(
     "rear",
     "front",
-    da.Universal((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
+    da.joints.Universal((0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
     joint_name="spine",
     inertia=da.RigidInertia(mass, (-length / 2, 0, 0), moment),
 )
@@ -65,7 +65,7 @@ def turned(bend):
     q, v, _ = spine(bend)
     start = np.tile(cat.neutral(), (steps + 1, 1))
     start[:, 7:] = q
-    parts = da.floating_base_equations(cat, start, np.zeros(cat.nv))
+    parts = da.floating_base.floating_base_equations(cat, start, np.zeros(cat.nv))
     v_0 = -np.linalg.solve(parts.I_0, np.einsum("tij,tj->ti", parts.F, v)[..., None])[..., 0]
     pose = cat.neutral()
     for k in range(steps):
@@ -102,20 +102,20 @@ q[3:7] = (0.0, 1.0, 0.0, 0.0)  # on its back: half a turn about x
 record_q, record_v, torques = [], [], []
 for k in range(steps + 1):
     v[6:] = rates[k]
-    a_0, tau = da.floating_base_inverse_dynamics(cat, q, v, accelerations[k])
+    a_0, tau = da.floating_base.floating_base_inverse_dynamics(cat, q, v, accelerations[k])
     record_q.append(q.copy())
     record_v.append(v.copy())
     torques.append(tau)
     if k < steps:
         ahead = np.concatenate([v[:6] + dt * a_0, rates[k + 1]])
         there = moved(q, v[:6], k + 1)
-        a_1, _ = da.floating_base_inverse_dynamics(cat, there, ahead, accelerations[k + 1])
+        a_1, _ = da.floating_base.floating_base_inverse_dynamics(cat, there, ahead, accelerations[k + 1])
         q = moved(q, 0.5 * (v[:6] + ahead[:6]), k + 1)
         v[:6] += 0.5 * dt * (a_0 + a_1)
 q, v, torques = np.array(record_q), np.array(record_v), np.array(torques)
 
 poses = da.forward_kinematics(cat, q)
-momentum = da.centroidal_momentum(cat, q, v)
+momentum = da.dynamics.centroidal_momentum(cat, q, v)
 back = poses["front"].rotation[:, 2, 2]  # the vertical part of the direction of its back
 print(f"angular momentum stays below {np.abs(momentum[:, :3]).max():.1e} kg m^2/s")
 print(f"at the end its back points {'up' if back[-1] > 0.9 else 'down'}")

@@ -25,20 +25,20 @@ angle = np.linspace(0.0, 2.0 * np.pi, count, endpoint=False)
 circle = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 v = np.linalg.solve(np.linalg.cholesky(M).T, circle.T).T
 print("speeds from", *np.round(np.linalg.norm(v, axis=1)[[0, count // 4]], 3), "rad/s, all of K =",
-      np.round(da.kinetic_energy(model, start, v).max(), 3), "J")  # fmt: skip
+      np.round(da.dynamics.kinetic_energy(model, start, v).max(), 3), "J")  # fmt: skip
 
 # %%
 # All geodesics at once: a batch of 360 starts.
 
 dt, steps = 0.01, 260
-q, v = da.geodesic(model, np.tile(start, (count, 1)), v, dt, steps)
-drift = np.ptp(da.inner_product(model, q, v, v))
+q, v = da.geometry.geodesic(model, np.tile(start, (count, 1)), v, dt, steps)
+drift = np.ptp(da.geometry.inner_product(model, q, v, v))
 print(f"<v, v> changes by {drift:.1e} along the way")
 
 # %%
 # A vector that is carried parallel keeps its length and its angle to the path.
 
-carried = da.parallel_transport(model, q, v, np.array([0.0, 1.0]), dt)
+carried = da.geometry.parallel_transport(model, q, v, np.array([0.0, 1.0]), dt)
 
 figure, axes = plt.subplots(figsize=(5.0, 7.6))
 axes.plot(q[:, ::12, 0], q[:, ::12, 1], color="#1d4ed8", linewidth=0.8, alpha=0.7)

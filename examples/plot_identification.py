@@ -18,7 +18,7 @@ import numpy as np
 import dalembert as da
 
 model = da.models.arm6()
-base = da.base_parameters(model)
+base = da.identification.base_parameters(model)
 equipment = {
     "turret": (2.0, (-0.15, 0.10, -0.10)),
     "upper_arm": (5.0, (0.15, -0.20, 0.20)),
@@ -27,20 +27,20 @@ equipment = {
     "wrist": (1.0, (0.10, -0.08, 0.12)),
     "flange": (1.0, (0.06, 0.10, 0.12)),
 }
-tens = da.inertial_parameters(model).reshape(-1, 10)
+tens = da.identification.inertial_parameters(model).reshape(-1, 10)
 for body, own in zip(model.bodies, tens, strict=True):
     mass, place = equipment[body.name]
     I = mass * (np.dot(place, place) * np.eye(3) - np.outer(place, place))
     own += [mass, *np.multiply(mass, place), I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
-robot = da.with_inertial_parameters(model, tens.ravel())
-true = base.of(da.inertial_parameters(robot))
+robot = da.identification.with_inertial_parameters(model, tens.ravel())
+true = base.of(da.identification.inertial_parameters(robot))
 print(base, f"smallest {np.abs(true).min():.4f}, largest {np.abs(true).max():.1f}")
 
 # %%
 # A motion that shows the parameters well, within the joints' limits; the torques that it takes, and what a
 # sensor makes of them.
 
-excitation = da.exciting_motion(model)
+excitation = da.identification.exciting_motion(model)
 t = np.arange(0.0, 60.0, 1e-3)
 motion = excitation.at(t)
 exact = da.inverse_dynamics(robot, *motion)
@@ -50,7 +50,7 @@ tau = exact + noise * np.random.default_rng(0).standard_normal(exact.shape)
 # %%
 # Weighted least squares, with standard deviations.
 
-found = da.identify(model, *motion, tau)
+found = da.identification.identify(model, *motion, tau)
 error = np.abs(found.values / true - 1.0)
 print(f"condition number {found.condition_number:.1f}, largest error of a parameter {error.max():.2%}")
 
@@ -59,9 +59,9 @@ print(f"condition number {found.condition_number:.1f}, largest error of a parame
 # right, the parameters that were found foretell the torques of a motion that was not recorded.
 
 later = np.arange(0.0, 7.0, 1e-2)
-other = da.exciting_motion(model, period=7.0, trials=1, seed=5).at(later)
+other = da.identification.exciting_motion(model, period=7.0, trials=1, seed=5).at(later)
 expected = da.inverse_dynamics(robot, *other)
-foretold = base.reduced(da.inverse_dynamics_regressor(model, *other)) @ found.values
+foretold = base.reduced(da.identification.inverse_dynamics_regressor(model, *other)) @ found.values
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8))
 sigma = found.standard_deviations / np.abs(true)

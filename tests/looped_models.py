@@ -40,7 +40,7 @@ def poses_at(model: da.Model, q: Sequence[float], time: float | None = None) -> 
 def add_closed_loop(
     builder: da.ModelBuilder,
     name: str,
-    joint: da.Joint,
+    joint: da.joints.Joint,
     ends: Sequence[str],
     poses: Mapping[str, Transform],
     rng: np.random.Generator,
@@ -56,7 +56,7 @@ def add_closed_loop(
 
 def closed_velocity(model: da.Model, q: Array, v: Array) -> Array:
     """v without what breaks the loops."""
-    K = da.constraint_jacobian(model, q)
+    K = da.constraints.constraint_jacobian(model, q)
     return v - np.linalg.pinv(K, rcond=1e-9) @ (K @ v)
 
 
@@ -64,5 +64,5 @@ def moving(model: da.Model, seed: int, *, shift: float = 0.3) -> tuple[Array, Ar
     """A closed state near the neutral one, in motion."""
     rng = np.random.default_rng(seed)
     q = da.integrate(model, model.neutral(), shift * rng.normal(size=model.nv))
-    q, v = da.close_loops(model, q, rng.normal(size=model.nv))
+    q, v = da.constraints.close_loops(model, q, rng.normal(size=model.nv))
     return q, v

@@ -7,6 +7,7 @@ import pytest
 from tests.conformance.models import branched
 
 import dalembert as da
+from dalembert.api import declared
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, StateError, UnknownNameError
 
 
@@ -55,7 +56,7 @@ RESULTS = {
 def test_results_have_the_batch_shape_of_the_arguments(name: str):
     """One sample, rows, any number of leading axes, broadcast axes and none at all."""
     model = branched()
-    function = getattr(da, name)
+    function = getattr(declared, name)
     names, suffix = RESULTS[name]
     inner = tuple({"nq": model.nq, "nv": model.nv}.get(word) or int(word) for word in suffix.split())
     rng = np.random.default_rng(1)
@@ -220,7 +221,9 @@ def spoilt() -> tuple[da.Model, np.ndarray, np.ndarray]:
 def test_quaternions_off_unit_norm_raise(spoilt: tuple[da.Model, np.ndarray, np.ndarray]):
     """The message says which argument, which entries, which sample, and what to do."""
     model, good, q = spoilt
-    with pytest.raises(StateError, match=r"q\[7:11\], sample \(1,\): .*unit norm.*1\.001.*da\.normalize"):
+    with pytest.raises(
+        StateError, match=r"q\[7:11\], sample \(1,\): .*unit norm.*1\.001.*da\.dynamics\.normalize"
+    ):
         da.gravity_forces(model, q)
     with pytest.raises(StateError, match=r"q\[7:11\], sample \(0, 1\)"):
         da.gravity_forces(model, q.reshape(2, 2, -1))
@@ -231,7 +234,7 @@ def test_quaternions_off_unit_norm_raise(spoilt: tuple[da.Model, np.ndarray, np.
     zero = good[0].copy()
     zero[3:7] = 0.0
     with pytest.raises(StateError, match=r"q\[3:7\]: .*this one has 0;"):
-        da.kinetic_energy(model, zero, np.zeros(model.nv))
+        da.dynamics.kinetic_energy(model, zero, np.zeros(model.nv))
 
 
 def test_quaternions_off_unit_norm_are_flagged(spoilt: tuple[da.Model, np.ndarray, np.ndarray]):
@@ -252,7 +255,7 @@ def test_unchecked_quaternions_are_taken_as_they_are(spoilt: tuple[da.Model, np.
     result = da.gravity_forces(model, q, check="off")
     assert np.all(np.isfinite(result))
     assert not np.array_equal(result[1], da.gravity_forces(model, good[1]))
-    np.testing.assert_allclose(da.normalize(model, q), good, atol=1e-15)
+    np.testing.assert_allclose(da.dynamics.normalize(model, q), good, atol=1e-15)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-6), ("float32", 1e-4)])
@@ -268,9 +271,9 @@ def test_tolerance_of_unit_norm(dtype: str, tolerance: float):
         for given in (x, np.tile(x, (5, 1))):
             if refused:
                 with pytest.raises(StateError, match="unit norm"):
-                    da.center_of_mass(model, given)
+                    da.dynamics.center_of_mass(model, given)
             else:
-                da.center_of_mass(model, given)
+                da.dynamics.center_of_mass(model, given)
 
 
 def test_unknown_check_is_refused(arm: da.Model, sample: list[np.ndarray]):

@@ -96,15 +96,17 @@ def test_jacobian_is_the_rate_of_the_pose(tree: da.Model, state: tuple[np.ndarra
 def test_jacobian_rate_is_the_rate_of_the_jacobian(tree: da.Model, state: tuple[np.ndarray, ...], frame: Any):
     q, v, _ = state
     expected = along(tree, q, v, lambda x: da.jacobian(tree, x, "tool", frame=frame))
-    np.testing.assert_allclose(da.jacobian_rate(tree, q, v, "tool", frame=frame), expected, atol=1e-7)
+    np.testing.assert_allclose(
+        da.kinematics.jacobian_rate(tree, q, v, "tool", frame=frame), expected, atol=1e-7
+    )
 
 
 def test_point_motion_is_the_motion_of_the_frame(tree: da.Model, state: tuple[np.ndarray, ...]):
     """Position, velocity J v, classical acceleration J a + J' v."""
     q, v, a = state
-    position, velocity, acceleration = da.point_motion(tree, q, v, a, "tool")
+    position, velocity, acceleration = da.kinematics.point_motion(tree, q, v, a, "tool")
     np.testing.assert_allclose(position, da.forward_kinematics(tree, q)["tool"].translation, atol=1e-13)
-    J, J_rate = da.jacobian(tree, q, "tool")[3:], da.jacobian_rate(tree, q, v, "tool")[3:]
+    J, J_rate = da.jacobian(tree, q, "tool")[3:], da.kinematics.jacobian_rate(tree, q, v, "tool")[3:]
     np.testing.assert_allclose(velocity, J @ v, atol=1e-12)
     np.testing.assert_allclose(acceleration, J @ a + J_rate @ v, atol=1e-11)
 
@@ -112,7 +114,7 @@ def test_point_motion_is_the_motion_of_the_frame(tree: da.Model, state: tuple[np
 def test_world_does_not_move(tree: da.Model, state: tuple[np.ndarray, ...]):
     q, v, a = state
     assert not da.jacobian(tree, q, "world").any()
-    for part in da.point_motion(tree, q, v, a, "world"):
+    for part in da.kinematics.point_motion(tree, q, v, a, "world"):
         np.testing.assert_array_equal(part, np.zeros(3))
 
 
@@ -164,17 +166,17 @@ def test_bias_is_the_sum_of_its_parts(tree: da.Model, state: tuple[np.ndarray, .
 
 def test_gravity_is_the_slope_of_potential_energy(tree: da.Model, state: tuple[np.ndarray, ...]):
     q, _, a = state
-    slope = along(tree, q, a, lambda x: da.potential_energy(tree, x))
+    slope = along(tree, q, a, lambda x: da.dynamics.potential_energy(tree, x))
     assert abs(da.gravity_forces(tree, q) @ a - slope) < 1e-7
 
 
 def test_energy_and_momentum_are_quadratic_and_linear_in_v(tree: da.Model, state: tuple[np.ndarray, ...]):
     q, v, _ = state
     M = da.mass_matrix(tree, q)
-    assert abs(da.kinetic_energy(tree, q, v) - 0.5 * v @ M @ v) < 1e-12
-    momentum = da.centroidal_momentum(tree, q, v)
-    np.testing.assert_allclose(da.centroidal_momentum_matrix(tree, q) @ v, momentum, atol=1e-12)
-    speed = along(tree, q, v, lambda x: da.center_of_mass(tree, x))
+    assert abs(da.dynamics.kinetic_energy(tree, q, v) - 0.5 * v @ M @ v) < 1e-12
+    momentum = da.dynamics.centroidal_momentum(tree, q, v)
+    np.testing.assert_allclose(da.dynamics.centroidal_momentum_matrix(tree, q) @ v, momentum, atol=1e-12)
+    speed = along(tree, q, v, lambda x: da.dynamics.center_of_mass(tree, x))
     np.testing.assert_allclose(momentum[3:], tree.total_mass * speed, atol=1e-8)
     np.testing.assert_allclose(da.inverse_mass_matrix(tree, q) @ M, np.eye(tree.nv), atol=1e-11)
 
@@ -269,7 +271,9 @@ def test_results_of_step_come_as_the_same_kind_every_time(tree: da.Model, state:
 def driven() -> da.Model:
     """A pendulum on a cart that is driven along x = sin t."""
     builder = da.ModelBuilder()
-    joint = da.TimeDependent(da.Revolute((0, 1, 0)), da.Prismatic((1, 0, 0)), lambda t: [scalar.sin(t)])
+    joint = da.joints.TimeDependent(
+        da.Revolute((0, 1, 0)), da.Prismatic((1, 0, 0)), lambda t: [scalar.sin(t)]
+    )
     inertia = da.RigidInertia(1.0, (0.0, 0.0, -1.0), ((0.1, 0, 0), (0, 0.1, 0), (0, 0, 0.1)))
     builder.add_body("bob", "world", joint, inertia=inertia)
     return builder.build()

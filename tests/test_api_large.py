@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.api import declared
 from dalembert.compiler.library import UNROLLED_BODIES
 
 
@@ -47,7 +48,7 @@ def test_inertial_forces_are_the_mass_matrix_times_the_acceleration() -> None:
     model = da.models.humanoid()
     q, a = model.random_state(0)
     np.testing.assert_allclose(
-        da.inertial_forces(model, q, a), da.mass_matrix(model, q) @ a, rtol=1e-10, atol=1e-10
+        da.dynamics.inertial_forces(model, q, a), da.mass_matrix(model, q) @ a, rtol=1e-10, atol=1e-10
     )
 
 
@@ -57,12 +58,12 @@ def test_derivatives_of_a_large_tree_are_slopes(chain: da.Model, name: str) -> N
     rng = np.random.default_rng(3)
     at = [*chain.random_state(rng), rng.normal(size=chain.nv)]
     forces = rng.normal(size=(len(chain.bodies), 6))
-    found = getattr(da, f"{name}_derivatives")(chain, *at, forces, external_frame="world")
+    found = getattr(declared, f"{name}_derivatives")(chain, *at, forces, external_frame="world")
     direction, h = rng.normal(size=chain.nv), 1e-6
     for k, matrix in enumerate(found):
         ends = []
         for sign in (1.0, -1.0):
             moved = [x + sign * h * direction * (i == k) for i, x in enumerate(at)]
-            ends.append(getattr(da, name)(chain, *moved, forces, external_frame="world"))
+            ends.append(getattr(declared, name)(chain, *moved, forces, external_frame="world"))
         slope = (ends[0] - ends[1]) / (2.0 * h)
         np.testing.assert_allclose(matrix @ direction, slope, atol=1e-7 * np.abs(slope).max())

@@ -53,7 +53,7 @@ def test_info_draws_the_tree_and_adds_centre_of_mass_and_limits(arm: Path, capsy
     assert main(["info", str(arm)]) == 0
     output = capsys.readouterr().out
     assert model.summary() in output
-    centre = da.center_of_mass(model, model.neutral())
+    centre = da.dynamics.center_of_mass(model, model.neutral())
     assert "centre of mass at the neutral pose: ({})".format(", ".join(f"{x:.4g}" for x in centre)) in output
     for joint in model.joints:
         assert f"\n{joint.name}" in output
@@ -69,7 +69,9 @@ def test_info_as_json_holds_every_body_and_only_finite_numbers(tmp_path: Path, c
     facts = json.loads(capsys.readouterr().out, parse_constant=no_constant)
     assert (facts["nq"], facts["nv"]) == (model.nq, model.nv)
     assert facts["total_mass"] == model.total_mass
-    np.testing.assert_allclose(facts["center_of_mass"], da.center_of_mass(model, model.neutral()), atol=1e-12)
+    np.testing.assert_allclose(
+        facts["center_of_mass"], da.dynamics.center_of_mass(model, model.neutral()), atol=1e-12
+    )
     assert facts["world_shapes"] == ["plane"]
     assert ["left_forearm", "pelvis"] in facts["contact_exclusions"]
     assert facts["contact_pairs"] == []

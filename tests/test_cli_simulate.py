@@ -17,7 +17,7 @@ BALL = """<mujoco><worldbody><geom name="floor" type="plane" size="5 5 .1"/>
 
 def rock():
     builder = da.ModelBuilder(name="rock")
-    ball = da.Sphere(0.1, name="skin")
+    ball = da.shapes.Sphere(0.1, name="skin")
     builder.add_body("rock", "world", da.Free(), inertia=ball.inertia(mass=2.0), shapes=[ball])
     return builder.build()
 
@@ -78,9 +78,9 @@ def test_without_contact_or_ground_it_falls(capsys, file, tmp_path):
 
 def test_fixed_arms_touch_nothing_unless_asked(capsys, tmp_path):
     builder = da.ModelBuilder(name="arm")
-    rod = da.Capsule(0.05, 0.5, name="rod")
+    rod = da.shapes.Capsule(0.05, 0.5, name="rod")
     builder.add_body("arm", "world", da.Revolute((0, 1, 0)), inertia=rod.inertia(mass=1.0), shapes=[rod])
-    builder.add_shape("world", da.Mesh("missing.stl", name="base"))
+    builder.add_shape("world", da.shapes.Mesh("missing.stl", name="base"))
     da.save(builder.build(), tmp_path / "arm.json")
     facts = told(capsys, tmp_path / "arm.json", "--duration", 0.1)
     assert facts["contact"] is None

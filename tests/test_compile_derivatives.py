@@ -28,7 +28,7 @@ def tree() -> da.Model:
         da.Revolute(axis=(0, 0, 1)),
         da.Spherical(),
         da.Prismatic(axis=(1, 0, 0)),
-        da.Planar(),
+        da.joints.Planar(),
     ]
     for k, joint in enumerate(joints):
         com = rng.normal(size=3)
@@ -190,7 +190,7 @@ def test_products_by_functions_of_the_library():
     assert da.vjp(f, "q", "v") is f.vjp("q", "v")
     assert "inverse_dynamics.vjp[q, v](q[6], v[6], a[6], cotangent[6])" in repr(f.vjp("q", "v"))
     power = np.einsum("bi,bi->b", da.vjp(f, "a")(q, v, a, v), v)
-    assert_allclose(power, 2.0 * da.kinetic_energy(model, q, v), rtol=1e-12)
+    assert_allclose(power, 2.0 * da.dynamics.kinetic_energy(model, q, v), rtol=1e-12)
     with pytest.raises(DtypeError, match=r"da.vjp takes a compiled function, got function; compile it first"):
         da.vjp(da.inverse_dynamics, "q")  # type: ignore[arg-type]
 
@@ -210,7 +210,7 @@ def test_sparsity_says_where_results_are_zero_by_structure():
     found = f(*(np.random.default_rng(1).normal(size=(3, 5, 3))))
     for mask, array in zip((by_v, by_a), found, strict=True):
         np.testing.assert_array_equal(np.any(array != 0.0, axis=0), mask)
-    assert da.compile(da.potential_energy, model).sparsity.shape == ()
+    assert da.compile(da.dynamics.potential_energy, model).sparsity.shape == ()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "fixed"])

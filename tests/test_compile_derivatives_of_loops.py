@@ -9,6 +9,7 @@ from tests.conformance.models import KINDS
 from tests.finite_differences import differences, states
 
 import dalembert as da
+from dalembert.api import declared
 from dalembert.compiler import library
 from dalembert.errors import ArgumentError
 from dalembert.tracing import Loop, Program, interpret
@@ -27,7 +28,7 @@ def test_loops_differentiate_as_straight_code_does(name: str, kinds: tuple[str, 
     model = da.models.random_tree(3, bodies=7, joints=kinds, branching=0.5, armature=0.2)
     straight = library.function(model, name)
     monkeypatch.setattr(library, "UNROLLED_BODIES", 1)
-    looped = da.compile(getattr(da, name), model)
+    looped = da.compile(getattr(declared, name), model)
     q, v, a = states(model, 2)
     rng = np.random.default_rng(8)
     given = {"q": q, "v": v, "a": a, "tau": a}
@@ -98,7 +99,7 @@ def test_gradient_through_loops_whose_rank_is_decided_in_the_kernel(name: str):
     """Rows of a planar loop depend on each other: their pivots are zero in branches that are not taken."""
     model = getattr(da.models, name)()
     rng = np.random.default_rng(0)
-    q, v = da.close_loops(
+    q, v = da.constraints.close_loops(
         model, model.neutral() + 0.05 * rng.normal(size=model.nq), rng.normal(size=model.nv)
     )[:2]
     tau, w = rng.normal(size=(2, model.nv))

@@ -65,7 +65,7 @@ def pair(model):
 @pytest.fixture(scope="module")
 def state(model):
     states = draw_states(model, ROWS)
-    return da.normalize(model, states["q"]), states["v"]
+    return da.dynamics.normalize(model, states["q"]), states["v"]
 
 
 def close(found, expected):

@@ -10,6 +10,7 @@ from tests.conformance.models import arm, branched
 
 import dalembert as da
 from dalembert import algorithms as al
+from dalembert.api import declared
 from dalembert.errors import DtypeError, ShapeError, UnknownNameError
 
 SAMPLES = 5
@@ -57,7 +58,7 @@ def test_parameter_is_the_model_with_that_value(name: str, value: str, states: l
     """Batched per sample, against one rebuilt model a sample; without a value the model's own is taken."""
     model = arm()
     count = {"mass_matrix": 1, "center_of_mass": 1}.get(name, 3)
-    f = da.compile(getattr(da, name), model, parameters=(value,))
+    f = da.compile(getattr(declared, name), model, parameters=(value,))
     given = variations(model)[value]
     assert f.parameters == {value: np.shape(given)[1:]}
     found = f(*states[:count], parameters={value: given})
@@ -67,7 +68,7 @@ def test_parameter_is_the_model_with_that_value(name: str, value: str, states: l
         expected = algorithm(other, *(x[k].tolist() for x in states[:count]))
         expected = np.array(expected.to_list() if name == "center_of_mass" else expected, dtype=float)
         np.testing.assert_allclose(found[k], expected, atol=1e-11 * max(1.0, np.abs(expected).max()))
-    own = np.array([getattr(da, name)(model, *(x[k] for x in states[:count])) for k in range(SAMPLES)])
+    own = np.array([getattr(declared, name)(model, *(x[k] for x in states[:count])) for k in range(SAMPLES)])
     np.testing.assert_allclose(f(*states[:count]), own, atol=1e-11 * max(1.0, np.abs(own).max()))
 
 

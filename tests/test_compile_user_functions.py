@@ -13,6 +13,7 @@ from tests.conformance.models import arm, branched
 import dalembert as da
 from dalembert import algorithms as al
 from dalembert import scalar
+from dalembert.api import declared
 from dalembert.errors import (
     ArgumentError,
     DtypeError,
@@ -62,7 +63,7 @@ def test_results_keep_the_form_that_the_function_gives(state: tuple[np.ndarray, 
     """Named tuples, tuples and mappings, at the first call and at every later one, alone and in batches."""
     model = arm()
     q, v = state
-    expected = (da.kinetic_energy(model, q, v), da.potential_energy(model, q))
+    expected = (da.dynamics.kinetic_energy(model, q, v), da.dynamics.potential_energy(model, q))
     forms: list[tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = [
         (energies, lambda r: (r.kinetic, r.potential)),
         (lambda m, q, v: tuple(energies(m, q, v)), tuple),
@@ -109,7 +110,7 @@ def test_spatial_values_become_arrays(state: tuple[np.ndarray, np.ndarray]):
         model,
     )  # fmt: skip
     com, velocities, poses = f(q, v)
-    np.testing.assert_allclose(com, da.center_of_mass(model, q), atol=1e-14)
+    np.testing.assert_allclose(com, da.dynamics.center_of_mass(model, q), atol=1e-14)
     expected = [da.jacobian(model, q, body.name, frame="body") @ v for body in model.bodies]
     np.testing.assert_allclose(velocities, expected, atol=1e-13)
     np.testing.assert_allclose(poses[:, :3, :3], da.forward_kinematics(model, q).rotation, atol=1e-14)
@@ -336,8 +337,8 @@ def test_model_without_freedoms_has_empty_results():
     model = builder.build()
     assert da.forward_dynamics(model, np.zeros((4, 0)), [], []).shape == (4, 0)
     assert da.jacobian(model, [], "stone").shape == (6, 0)
-    assert da.center_of_mass(model, np.zeros((4, 0))).shape == (4, 3)
-    assert da.center_of_mass(model, np.zeros((2, 4, 0))).shape == (2, 4, 3)
+    assert da.dynamics.center_of_mass(model, np.zeros((4, 0))).shape == (4, 3)
+    assert da.dynamics.center_of_mass(model, np.zeros((2, 4, 0))).shape == (2, 4, 3)
     f = da.compile(lambda m, q, x: [2.0], model, inputs={"x": (3, 0)})
     assert f(np.zeros((5, 0)), np.zeros((5, 3, 0))).shape == (5, 1)
 
@@ -346,4 +347,4 @@ def test_model_without_freedoms_has_empty_results():
 def test_public_functions_that_need_more_than_arrays_say_so(name: str):
     """They take a name or give several derivatives: the error says what to compile instead."""
     with pytest.raises(ArgumentError, match=rf"{name}.*(algorithms|jacobian)"):
-        da.compile(getattr(da, name), arm())
+        da.compile(getattr(declared, name), arm())

@@ -29,7 +29,7 @@ def arm_poses():
 
 @pytest.fixture(scope="module")
 def arm_found(arm_poses):
-    return da.inverse_kinematics(ARM, {TIP: arm_poses}, ARM.neutral())
+    return da.kinematics.inverse_kinematics(ARM, {TIP: arm_poses}, ARM.neutral())
 
 
 def test_poses_that_can_be_reached_are_reached(arm_poses, arm_found):
@@ -45,7 +45,7 @@ def test_poses_that_can_be_reached_are_reached(arm_poses, arm_found):
 def test_a_sample_alone_is_what_it_is_in_a_batch(arm_poses, arm_found):
     hardest = int(arm_found.iterations.argmax())
     target = (arm_poses.rotation[hardest], arm_poses.translation[hardest])
-    alone = da.inverse_kinematics(ARM, {TIP: target}, ARM.neutral())
+    alone = da.kinematics.inverse_kinematics(ARM, {TIP: target}, ARM.neutral())
     np.testing.assert_array_equal(alone.q, arm_found.q[hardest])
     assert alone.iterations == arm_found.iterations[hardest]
     assert isinstance(alone.converged, np.bool_)
@@ -57,19 +57,21 @@ def test_forms_of_a_target_mean_the_same(arm_poses):
     X = np.eye(4)
     X[:3, :3], X[:3, 3] = R, p
     placement = da.Transform.from_rotation_translation(R.tolist(), p.tolist())
-    found = [da.inverse_kinematics(ARM, {TIP: form}, ARM.neutral()).q for form in ((R, p), X, placement)]
+    found = [
+        da.kinematics.inverse_kinematics(ARM, {TIP: form}, ARM.neutral()).q for form in ((R, p), X, placement)
+    ]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_allclose(found[0], found[2], atol=1e-9)
 
 
 def test_batches_broadcast(arm_poses):
     place = arm_poses.translation[:4].reshape(2, 2, 3)
-    found = da.inverse_kinematics(ARM, {TIP: place}, np.tile(ARM.neutral(), (2, 1)))
+    found = da.kinematics.inverse_kinematics(ARM, {TIP: place}, np.tile(ARM.neutral(), (2, 1)))
     assert found.q.shape == (2, 2, 6)
     assert found.converged.shape == found.residual.shape == found.iterations.shape == (2, 2)
     reached = da.forward_kinematics(ARM, found.q)[TIP].translation
     np.testing.assert_allclose(reached, place, atol=1e-8)
-    empty = da.inverse_kinematics(ARM, {TIP: np.zeros((0, 3))}, ARM.neutral())
+    empty = da.kinematics.inverse_kinematics(ARM, {TIP: np.zeros((0, 3))}, ARM.neutral())
     assert empty.q.shape == (0, 6)
 
 
@@ -78,7 +80,7 @@ def test_several_frames_of_a_humanoid_are_placed_at_once():
     model = da.models.humanoid()
     names = ("left_palm", "right_palm", "left_sole", "right_sole")
     poses = da.forward_kinematics(model, states(model, 40, seed=5))
-    found = da.inverse_kinematics(model, {name: poses[name] for name in names}, model.neutral())
+    found = da.kinematics.inverse_kinematics(model, {name: poses[name] for name in names}, model.neutral())
     assert found.converged.all()
     reached = da.forward_kinematics(model, found.q)
     for name in names:
@@ -107,19 +109,19 @@ def test_limits_are_kept_where_they_are_in_the_way():
     q = np.random.default_rng(2).uniform(-0.5, 0.5, (50, 3))
     q[:25, 1:] = np.sign(q[:25, 1:]) * 0.5  # on the edge of what can be reached
     places = da.forward_kinematics(tight, q)["tip"].translation
-    found = da.inverse_kinematics(tight, {"tip": places}, np.zeros(3))
+    found = da.kinematics.inverse_kinematics(tight, {"tip": places}, np.zeros(3))
     assert found.converged.mean() >= 0.98
     assert within_limits(tight, found.q)
     folded = np.tile([0.2, 0.0, 0.0], (1, 1))
-    assert not da.inverse_kinematics(tight, {"tip": folded}, np.zeros(3)).converged[0]
-    free = da.inverse_kinematics(tight, {"tip": folded}, [0.1, 0.1, 0.1], limits=False)
+    assert not da.kinematics.inverse_kinematics(tight, {"tip": folded}, np.zeros(3)).converged[0]
+    free = da.kinematics.inverse_kinematics(tight, {"tip": folded}, [0.1, 0.1, 0.1], limits=False)
     assert free.converged[0]
     assert np.abs(free.q).max() > 0.5
 
 
 def test_places_out_of_reach_give_the_nearest_one_and_no_error():
     model = planar_arm()
-    found = da.inverse_kinematics(model, {"tip": [3.0, 4.0, 0.0]}, [0.3, 0.2, 0.1], restarts=1)
+    found = da.kinematics.inverse_kinematics(model, {"tip": [3.0, 4.0, 0.0]}, [0.3, 0.2, 0.1], restarts=1)
     assert not found.converged
     np.testing.assert_allclose(found.residual, 2.0, atol=1e-6)
     np.testing.assert_allclose(
@@ -131,8 +133,8 @@ def test_weights_decide_between_targets_that_contradict():
     """The least squares of two places for one point: their mean, weighted by squares."""
     model = planar_arm()
     targets = {"tip": [1.0, 1.0, 0.0], "link2": [5.0, 5.0, 0.0]}
-    even = da.inverse_kinematics(model, targets, [0.3, 0.2, 0.1], restarts=0, max_iterations=300)
-    near = da.inverse_kinematics(
+    even = da.kinematics.inverse_kinematics(model, targets, [0.3, 0.2, 0.1], restarts=0, max_iterations=300)
+    near = da.kinematics.inverse_kinematics(
         model, targets, [0.3, 0.2, 0.1], weights={"tip": 100.0}, restarts=0, max_iterations=300
     )
     errors = [
@@ -144,9 +146,11 @@ def test_weights_decide_between_targets_that_contradict():
 
 def test_weight_zero_leaves_a_part_open(arm_poses):
     pose = (arm_poses.rotation[0], arm_poses.translation[0])
-    place = da.inverse_kinematics(ARM, {TIP: pose}, ARM.neutral(), weights={TIP: (1.0, 0.0)})
-    np.testing.assert_array_equal(place.q, da.inverse_kinematics(ARM, {TIP: pose[1]}, ARM.neutral()).q)
-    turn = da.inverse_kinematics(ARM, {TIP: (pose[0], None)}, ARM.neutral())
+    place = da.kinematics.inverse_kinematics(ARM, {TIP: pose}, ARM.neutral(), weights={TIP: (1.0, 0.0)})
+    np.testing.assert_array_equal(
+        place.q, da.kinematics.inverse_kinematics(ARM, {TIP: pose[1]}, ARM.neutral()).q
+    )
+    turn = da.kinematics.inverse_kinematics(ARM, {TIP: (pose[0], None)}, ARM.neutral())
     assert turn.converged
     np.testing.assert_allclose(da.forward_kinematics(ARM, turn.q)[TIP].rotation, pose[0], atol=2e-8)
 
@@ -157,7 +161,7 @@ def test_the_freedom_that_is_left_goes_to_the_posture():
     posture = np.array([0.9, -1.1, 1.3])
     for seed in range(5):
         place = da.forward_kinematics(model, states(model, 1, seed)[0])["tip"].translation
-        found = da.inverse_kinematics(model, {"tip": place}, [0.3, 0.2, 0.1], posture=posture)
+        found = da.kinematics.inverse_kinematics(model, {"tip": place}, [0.3, 0.2, 0.1], posture=posture)
         assert found.converged
         J = da.jacobian(model, found.q, "tip")[3:5]
         along = np.linalg.svd(J)[2][2]
@@ -171,17 +175,20 @@ def test_loops_stay_closed():
     model = da.models.four_bar()
     start = model.neutral()
     q = np.array(
-        [da.close_loops(model, [angle, 0.0, 0.0], hold=["crank_pivot"]) for angle in (0.3, 0.6, 0.9)]
+        [
+            da.constraints.close_loops(model, [angle, 0.0, 0.0], hold=["crank_pivot"])
+            for angle in (0.3, 0.6, 0.9)
+        ]
     )
     name = model.bodies[1].name
     places = da.forward_kinematics(model, q)[name].translation
-    found = da.inverse_kinematics(model, {name: places}, start)
+    found = da.kinematics.inverse_kinematics(model, {name: places}, start)
     assert found.converged.all()
     assert found.iterations.max() < 20
-    assert np.abs(da.constraint_error(model, found.q)).max() < 1e-8
-    away = da.inverse_kinematics(model, {name: places[0] + [0.0, 0.05, 0.05]}, start, restarts=2)
+    assert np.abs(da.constraints.constraint_error(model, found.q)).max() < 1e-8
+    away = da.kinematics.inverse_kinematics(model, {name: places[0] + [0.0, 0.05, 0.05]}, start, restarts=2)
     assert not away.converged
-    assert np.abs(da.constraint_error(model, away.q)).max() < 1e-6
+    assert np.abs(da.constraints.constraint_error(model, away.q)).max() < 1e-6
 
 
 def test_joints_that_follow_others_bound_them():
@@ -203,23 +210,25 @@ def test_limits_that_cannot_be_kept_are_refused_by_name():
     )
     model = builder.build()
     with pytest.raises(ModelError, match=r'joint "root".*limits=False'):
-        da.inverse_kinematics(model, {"a": [0.0, 0.0, 1.0]}, model.neutral())
-    assert da.inverse_kinematics(model, {"a": [0.0, 0.0, 3.0]}, model.neutral(), limits=False).converged
+        da.kinematics.inverse_kinematics(model, {"a": [0.0, 0.0, 1.0]}, model.neutral())
+    assert da.kinematics.inverse_kinematics(
+        model, {"a": [0.0, 0.0, 3.0]}, model.neutral(), limits=False
+    ).converged
 
 
 def test_numbers_of_any_kind_are_taken(arm_poses):
     single = [x[0].astype(np.float32) for x in (arm_poses.rotation, arm_poses.translation)]
-    found = da.inverse_kinematics(ARM, {TIP: tuple(single)}, np.zeros(6, dtype=np.float32))
+    found = da.kinematics.inverse_kinematics(ARM, {TIP: tuple(single)}, np.zeros(6, dtype=np.float32))
     assert found.converged
     assert found.q.dtype == np.float64
-    listed = da.inverse_kinematics(ARM, {TIP: single[1].astype(float).tolist()}, [0] * 6)
+    listed = da.kinematics.inverse_kinematics(ARM, {TIP: single[1].astype(float).tolist()}, [0] * 6)
     assert listed.converged
 
 
 def test_samples_that_are_no_numbers_stay_alone(arm_poses):
     places = arm_poses.translation[:3].copy()
     places[1, 0] = np.nan
-    found = da.inverse_kinematics(ARM, {TIP: places}, ARM.neutral())
+    found = da.kinematics.inverse_kinematics(ARM, {TIP: places}, ARM.neutral())
     np.testing.assert_array_equal(found.converged, [True, False, True])
     assert np.isnan(found.residual[1])
 
@@ -250,10 +259,10 @@ def test_samples_that_are_no_numbers_stay_alone(arm_poses):
 )  # fmt: skip
 def test_wrong_arguments_are_named(error, match, targets, options):
     with pytest.raises(error, match=match):
-        da.inverse_kinematics(ARM, targets, ARM.neutral(), **options)
+        da.kinematics.inverse_kinematics(ARM, targets, ARM.neutral(), **options)
 
 
 def test_quaternions_off_unit_norm_are_refused():
     model = da.models.humanoid()
     with pytest.raises(StateError, match=r"q0\[3:7\]"):
-        da.inverse_kinematics(model, {"left_palm": [0.0, 0.0, 1.0]}, np.zeros(model.nq))
+        da.kinematics.inverse_kinematics(model, {"left_palm": [0.0, 0.0, 1.0]}, np.zeros(model.nq))

@@ -183,7 +183,7 @@ def quadruped() -> Task:
     feet = [
         pair
         for pair in da.contact.pairs_of(model, self_collision=False)
-        if isinstance(pair.second.shape, da.Sphere)
+        if isinstance(pair.second.shape, da.shapes.Sphere)
     ]
 
     def cost(xp, q, v):

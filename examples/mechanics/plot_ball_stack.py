@@ -17,7 +17,7 @@ builder = da.ModelBuilder()
 for name, radius in (("large", large), ("small", small)):
     body = da.RigidInertia(1.0, (0, 0, 0), (0.4 * radius**2,) * 3)
     builder.add_body(name, "world", da.Prismatic((0, 0, 1)), inertia=body)
-    builder.add_shape(name, da.Sphere(radius, restitution=1.0))
+    builder.add_shape(name, da.shapes.Sphere(radius, restitution=1.0))
 model = builder.build().with_ground()
 
 ratios = np.geomspace(1e-4, 0.3, 13)

@@ -23,7 +23,7 @@ for name, parent, joint, x in halves:
     builder.add_body(name, parent, joint, inertia=da.RigidInertia(mass, (x, 0, 0), (A, B, B)))
     for size, z, red in (((length, 0.12, 0.12), 0.0, 0.9), ((0.05, 0.1, 0.1), -0.11, 0.4)):  # trunk and feet
         at = da.Transform.from_rotation_translation(np.eye(3), (x, 0.0, z))
-        builder.add_shape(name, da.Box(size, placement=at, rgba=(red, 0.55 * red, 0.2 * red, 1.0)))
+        builder.add_shape(name, da.shapes.Box(size, placement=at, rgba=(red, 0.55 * red, 0.2 * red, 1.0)))
 cat = builder.build()
 
 # It bends, lets the bend go around, and stretches. The formula is a quadratic equation for cos h.

@@ -30,7 +30,7 @@ for name, parent, x, size in (
     builder.add_body(name, parent, hinge, placement=at(x), inertia=bar)
 builder.add_loop("pin", "coupler", "rocker", hinge, at(coupler), at(rocker))
 model = builder.build()
-q, v = da.close_loops(model, [0.5, 0.6, 1.9], [8.0, 0.0, 0.0], hold=["crank"])
+q, v = da.constraints.close_loops(model, [0.5, 0.6, 1.9], [8.0, 0.0, 0.0], hold=["crank"])
 motion = da.rollout(model, q, v, steps=4000, dt=0.0005, integrator="rk4", every=10)
 
 figure, (drawing, graph) = plt.subplots(1, 2, figsize=(9, 3.6), layout="tight")

@@ -19,7 +19,7 @@ for k in range(n):
     bob = da.RigidInertia(mass, (0, 0, -length), (0.4 * mass * radius**2,) * 3)
     builder.add_body(f"ball {k}", "world", da.Revolute((0, -1, 0)), placement=place, inertia=bob)
     below = da.Transform.from_rotation_translation(np.eye(3), (0, 0, -length))
-    ball = da.Sphere(radius, placement=below, restitution=1.0, friction=(0.0, 0.0, 0.0))
+    ball = da.shapes.Sphere(radius, placement=below, restitution=1.0, friction=(0.0, 0.0, 0.0))
     builder.add_shape(f"ball {k}", ball)
 model = builder.build()
 q = -np.radians(25.0) * np.array([[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]])

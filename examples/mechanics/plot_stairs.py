@@ -21,7 +21,7 @@ def at(*place):
 builder = da.ModelBuilder()
 builder.add_body("stairs", "world", da.Fixed())
 for k in range(3):
-    step = da.Box((0.9, 2.0, 0.17), placement=at(-0.3 * k - 0.45, 0.0, 0.17 * (k + 0.5)))
+    step = da.shapes.Box((0.9, 2.0, 0.17), placement=at(-0.3 * k - 0.45, 0.0, 0.17 * (k + 0.5)))
     builder.add_shape("stairs", step)
 model = da.models.humanoid().attach(builder.build()).lumped().with_ground()
 q, v = model.neutral(), np.eye(model.nv)[3]  # forward, 1 m/s

@@ -55,7 +55,7 @@ SINGULAR: dict[str, tuple[da.Model, str]] = {
 
 GIMBAL = chain((R((0, 0, 1)), NOTHING, O), (R((0, 1, 0)), NOTHING, O), (R(X), SOLID, O))
 FOLDING = chain((R((0, 1, 0)), NOTHING, O), (R((0, 1, 0)), particle(1, 0, 0), X))
-EULER = chain((da.SphericalEuler("zyx"), SOLID, O))
+EULER = chain((da.joints.SphericalEuler("zyx"), SOLID, O))
 
 SOMEWHERE: dict[str, tuple[da.Model, list[float], str]] = {
     "gimbal of massless rings": (GIMBAL, [0.3, np.pi / 2, 0.2], "j0"),
@@ -72,12 +72,12 @@ DIVIDING: dict[str, Function] = {
     "sparse": lambda m, q, v, tau: da.forward_dynamics(m, q, v, tau, method="sparse"),
     "inverse_mass_matrix": lambda m, q, v, tau: da.inverse_mass_matrix(m, q),
     "derivatives": da.forward_dynamics_derivatives,
-    "hybrid": lambda m, q, v, tau: da.hybrid_dynamics(m, q, v, tau, tau, prescribed=()),
-    "hybrid matrix": lambda m, q, v, tau: da.hybrid_dynamics(m, q, v, tau, tau, method="matrix"),
-    "hamiltonian": lambda m, q, v, tau: da.hamiltonian(m, q, v),
-    "hamiltonian_rates": da.hamiltonian_rates,
-    "velocity_coordinates": lambda m, q, v, tau: da.velocity_coordinates(m, q, v),
-    "geodesic_acceleration": lambda m, q, v, tau: da.geodesic_acceleration(m, q, v),
+    "hybrid": lambda m, q, v, tau: da.dynamics.hybrid_dynamics(m, q, v, tau, tau, prescribed=()),
+    "hybrid matrix": lambda m, q, v, tau: da.dynamics.hybrid_dynamics(m, q, v, tau, tau, method="matrix"),
+    "hamiltonian": lambda m, q, v, tau: da.geometry.hamiltonian(m, q, v),
+    "hamiltonian_rates": da.geometry.hamiltonian_rates,
+    "velocity_coordinates": lambda m, q, v, tau: da.geometry.velocity_coordinates(m, q, v),
+    "geodesic_acceleration": lambda m, q, v, tau: da.geometry.geodesic_acceleration(m, q, v),
     "operational_inertia": lambda m, q, v, tau: da.control.operational_inertia(m, q, "b0"),
     **{
         f"step {name}": lambda m, q, v, tau, name=name: da.step(m, q, v, tau, 0.01, integrator=name)
@@ -146,7 +146,7 @@ def test_joints_with_armature_prescribed_motion_or_run_time_inertia_are_computed
     assert np.isfinite(da.forward_dynamics(held, np.zeros(2), np.zeros(2), np.ones(2))).all()
     model, joint = SINGULAR["particle on the second axis"]
     zero, one = np.zeros(2), np.ones(2)
-    a, tau = da.hybrid_dynamics(model, zero, zero, one, one, prescribed=[joint])
+    a, tau = da.dynamics.hybrid_dynamics(model, zero, zero, one, one, prescribed=[joint])
     assert np.isfinite([a, tau]).all()
     later = da.compile(da.forward_dynamics, model, parameters=("b1.inertia",))
     assert np.isfinite(later(zero, zero, one, parameters={"b1.inertia": np.eye(3)})).all()

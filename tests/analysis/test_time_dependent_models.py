@@ -17,11 +17,15 @@ def shaken_arm():
     """Two links on a table that turns to and fro, the elbow between them stretched by time too."""
     inertia = da.RigidInertia(1.3, (0.3, 0.05, -0.2), (0.2, 0.22, 0.19))
     builder = da.ModelBuilder(name="shaken")
-    turning = da.TimeDependent(da.Fixed(), da.Revolute((0, 0, 1)), lambda t: [0.4 * scalar.sin(3.0 * t)])
+    turning = da.joints.TimeDependent(
+        da.Fixed(), da.Revolute((0, 0, 1)), lambda t: [0.4 * scalar.sin(3.0 * t)]
+    )
     builder.add_body("table", "world", turning, inertia=inertia)
     at = da.Transform.from_rotation_translation(np.eye(3), (0.5, 0.1, 0.2))
     builder.add_body("upper", "table", da.Revolute((0, 1, 0)), inertia=inertia, placement=at)
-    reaching = da.TimeDependent(da.Fixed(), da.Prismatic((1, 0, 0)), lambda t: [0.5 * scalar.sin(2.0 * t)])
+    reaching = da.joints.TimeDependent(
+        da.Fixed(), da.Prismatic((1, 0, 0)), lambda t: [0.5 * scalar.sin(2.0 * t)]
+    )
     builder.add_body("slide", "upper", reaching, inertia=inertia, placement=at)
     builder.add_body("lower", "slide", da.Revolute((1, 0, 0)), inertia=inertia)
     return builder.build()

@@ -146,9 +146,9 @@ def test_massless_leaf_is_refused_by_forward_dynamics():
 def test_loops_are_not_silently_left_open():
     """The dynamics of a tree are no answer for a model whose loop joints they leave out."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), np.ones(3))
+    q, v = da.constraints.close_loops(model, model.neutral(), np.ones(3))
     free = da.forward_dynamics(model.tree(), q, v, v)
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     np.testing.assert_allclose(K @ da.forward_dynamics(model, q, v, v), k, atol=1e-9)
     assert np.abs(K @ free - k).max() > 1.0
     with pytest.raises(StateError, match="breaks the constraints"):

@@ -54,35 +54,35 @@ def test_redundant_and_contrary_constraints_have_one_motion():
 
 def test_hybrid_dynamics_refuses_what_loops_forbid():
     """One of the three joints may be prescribed at will, two only by accelerations that keep the loop."""
-    q, v = da.close_loops(LOOP, np.full(3, 0.1), np.ones(3))
+    q, v = da.constraints.close_loops(LOOP, np.full(3, 0.1), np.ones(3))
     one, two = LOOP.joints.names[:1], LOOP.joints.names[:2]
-    a, _ = da.hybrid_dynamics(LOOP, q, v, Z3, [5.0, 0.0, 0.0], prescribed=one)
-    kept, tau = da.hybrid_dynamics(LOOP, q, v, Z3, a, prescribed=two, stabilization=0.1)
+    a, _ = da.dynamics.hybrid_dynamics(LOOP, q, v, Z3, [5.0, 0.0, 0.0], prescribed=one)
+    kept, tau = da.dynamics.hybrid_dynamics(LOOP, q, v, Z3, a, prescribed=two, stabilization=0.1)
     np.testing.assert_allclose(kept, a, rtol=1e-9)
     np.testing.assert_allclose(da.forward_dynamics(LOOP, q, v, tau), a, rtol=1e-9)
     rows = np.stack([a, a + [0.0, 1.0, 0.0], a])
     with pytest.raises(
         StateError, match=r"sample \(1,\): the prescribed accelerations break the constraints"
     ):
-        da.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two)
-    flagged, _ = da.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two, check="flag")
+        da.dynamics.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two)
+    flagged, _ = da.dynamics.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two, check="flag")
     np.testing.assert_array_equal(np.isnan(flagged).all(axis=1), [False, True, False])
-    assert np.isfinite(da.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two, check="off")).all()
+    assert np.isfinite(da.dynamics.hybrid_dynamics(LOOP, q, v, Z3, rows, prescribed=two, check="off")).all()
 
 
 def test_operational_inertia_feels_the_loops():
     """A five-bar's tool has two freedoms: Lambda is the inverse of J A J^T there, A the constrained M^-1."""
     model = da.models.five_bar()
-    q = da.close_loops(model, model.neutral() + 0.1)
+    q = da.constraints.close_loops(model, model.neutral() + 0.1)
     J = da.jacobian(model, q, "tool")[3:]
-    N = np.linalg.svd(da.constraint_jacobian(model, q))[2][2:].T
+    N = np.linalg.svd(da.constraints.constraint_jacobian(model, q))[2][2:].T
     A = N @ np.linalg.solve(N.T @ da.mass_matrix(model, q) @ N, N.T)
     plane = np.ix_([0, 2], [0, 2])
     Lambda = da.control.operational_inertia(model, q, "tool", rotation=False)
     np.testing.assert_allclose(Lambda[plane], np.linalg.inv((J @ A @ J.T)[plane]), rtol=1e-8)
     inverse = da.control.consistent_inverse(model, q, "tool", rotation=False)
     np.testing.assert_allclose((J @ inverse)[plane], np.eye(2), atol=1e-8)
-    np.testing.assert_allclose(da.constraint_jacobian(model, q) @ inverse, 0.0, atol=1e-8)
+    np.testing.assert_allclose(da.constraints.constraint_jacobian(model, q) @ inverse, 0.0, atol=1e-8)
 
 
 def test_recorded_motion_of_a_linkage():
@@ -90,14 +90,16 @@ def test_recorded_motion_of_a_linkage():
     the forces produce the allowed acceleration nearest to the recorded one."""
     time = np.linspace(0.0, 1.0, 21)
     start = np.stack([0.3 * np.sin(time), 0.0 * time, 0.0 * time], axis=1)
-    clip = da.motion.Clip.from_positions(LOOP, time, da.close_loops(LOOP, start, hold=["crank_pivot"]))
+    clip = da.motion.Clip.from_positions(
+        LOOP, time, da.constraints.close_loops(LOOP, start, hold=["crank_pivot"])
+    )
     with pytest.raises(StateError, match="a breaks the constraints"):
         da.motion.inverse_dynamics(clip)
     tau = da.motion.inverse_dynamics(clip, check="off").tau
     found = da.forward_dynamics(LOOP, clip.q, clip.v, tau)
     M = da.mass_matrix(LOOP, clip.q)
-    K = da.constraint_jacobian(LOOP, clip.q)
-    missing = da.constraint_bias(LOOP, clip.q, clip.v) - np.einsum("tij,tj->ti", K, clip.a)
+    K = da.constraints.constraint_jacobian(LOOP, clip.q)
+    missing = da.constraints.constraint_bias(LOOP, clip.q, clip.v) - np.einsum("tij,tj->ti", K, clip.a)
     A = K @ np.linalg.solve(M, K.transpose(0, 2, 1))
     impulse = np.linalg.pinv(A, rcond=1e-9) @ missing[..., None]
     nearest = clip.a + np.linalg.solve(M, K.transpose(0, 2, 1) @ impulse)[..., 0]
@@ -112,8 +114,8 @@ def test_stretched_loops_have_the_motion_that_all_methods_agree_on(lengths: tupl
     """Where all links lie on a line K loses rank: finite, the dense solution, by every method."""
     model = links(*lengths)
     tau = np.array([1.0, 0.2, -0.4])
-    _, v = da.close_loops(model, Z3, np.array([1.0, 0.0, 0.0]))
-    K, k = da.constraint_jacobian(model, Z3), da.constraint_bias(model, Z3, v)
+    _, v = da.constraints.close_loops(model, Z3, np.array([1.0, 0.0, 0.0]))
+    K, k = da.constraints.constraint_jacobian(model, Z3), da.constraints.constraint_bias(model, Z3, v)
     _, s, V = np.linalg.svd(K)
     N = V[(s > 1e-9).sum() :].T
     assert N.shape == (3, 2)
@@ -131,17 +133,19 @@ def test_loops_close_from_far_away_in_any_precision(name: str):
     rng = np.random.default_rng(3)
     q = np.array([model.random_state(rng)[0] for _ in range(40)]).reshape(4, 10, -1).astype(np.float32)
     if name == "stewart":  # its platform has a quaternion, float32 does not hold unit norm to 1e-6
-        q = da.normalize(model, q.astype(np.float64))
+        q = da.dynamics.normalize(model, q.astype(np.float64))
         spoilt = q.copy()
         spoilt[1, 2] = np.nan
         with pytest.raises(StateError, match=r"sample \(12,\): the quaternion of joint"):
-            da.close_loops(model, spoilt)
-        assert np.abs(da.constraint_error(model, da.close_loops(model, q))).max() < 1e-10
+            da.constraints.close_loops(model, spoilt)
+        assert (
+            np.abs(da.constraints.constraint_error(model, da.constraints.close_loops(model, q))).max() < 1e-10
+        )
         return
     q[1, 2] = np.nan
-    found = da.close_loops(model, q)
+    found = da.constraints.close_loops(model, q)
     assert found.dtype == np.float64
-    gaps = np.abs(da.constraint_error(model, found)).max(axis=-1)
+    gaps = np.abs(da.constraints.constraint_error(model, found)).max(axis=-1)
     assert np.isnan(gaps[1, 2])
     assert np.isnan(gaps).sum() == 1
     assert np.nanmax(gaps) < 1e-10
@@ -151,11 +155,11 @@ def test_loops_close_from_far_away_in_any_precision(name: str):
 def test_a_minute_of_a_linkage_stays_closed(name: str):
     """Runge and Kutta's method with the default stabilisation; a five-bar is chaotic, its energy too."""
     model = getattr(da.models, name)()
-    q, v = da.close_loops(model, model.neutral(), 0.5 * np.ones(model.nv))
-    energy = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    q, v = da.constraints.close_loops(model, model.neutral(), 0.5 * np.ones(model.nv))
+    energy = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     for _ in range(12_000):
         q, v = da.step(model, q, v, np.zeros(model.nv), 0.005, integrator="rk4")
-    assert np.abs(da.constraint_error(model, q)).max() < 1e-4
+    assert np.abs(da.constraints.constraint_error(model, q)).max() < 1e-4
     if name != "five_bar":
-        kept = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+        kept = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
         assert kept == pytest.approx(energy, rel=1e-4)

@@ -91,17 +91,17 @@ def coal_shape(shape: da.Shape) -> Any:
     import coal
 
     match shape:
-        case da.Sphere():
+        case da.shapes.Sphere():
             return coal.Sphere(shape.radius)
-        case da.Capsule():
+        case da.shapes.Capsule():
             return coal.Capsule(shape.radius, shape.length)
-        case da.Cylinder():
+        case da.shapes.Cylinder():
             return coal.Cylinder(shape.radius, shape.length)
-        case da.Box():
+        case da.shapes.Box():
             return coal.Box(*shape.size)
         case Ellipsoid():
             return coal.Ellipsoid(*shape.radii)
-        case da.Plane():
+        case da.shapes.Plane():
             return coal.Halfspace(np.array([0.0, 0.0, 1.0]), 0.0)
         case ConvexMesh():
             vertices = coal.StdVec_Vec3s()

@@ -32,7 +32,7 @@ UPRIGHT = [1.0, 0.0, 0.0, 0.0]
 
 def box(slope: float, friction: float) -> da.Model:
     """On a horizontal ground under a gravity that leans towards x."""
-    shape = da.Box((SIDE, SIDE, SIDE), friction=(0.0, 0.0, 0.0))
+    shape = da.shapes.Box((SIDE, SIDE, SIDE), friction=(0.0, 0.0, 0.0))
     builder = da.ModelBuilder(gravity=(G * np.sin(slope), 0.0, -G * np.cos(slope)))
     builder.add_body("box", "world", da.Free(), inertia=shape.inertia(mass=MASS))
     builder.add_shape("box", shape)
@@ -124,7 +124,7 @@ def test_friction_is_in_its_cone_and_holds_what_it_can():
 def walker() -> da.Model:
     """An arm of three links on a moving base, whose ball and hand touch the ground and each other."""
     builder = da.ModelBuilder()
-    inertia = da.Sphere(0.15).inertia(mass=1.5)
+    inertia = da.shapes.Sphere(0.15).inertia(mass=1.5)
     builder.add_body("base", "world", da.Free(), inertia=inertia)
     builder.add_body(
         "upper",
@@ -141,7 +141,7 @@ def walker() -> da.Model:
         placement=da.Transform(Mat3.identity(), Vec3(0.1, 0.2, 0.0)),
     )
     for name in ("base", "hand"):
-        builder.add_shape(name, da.Sphere(0.2, friction=(0.2, 0.0, 0.0)))
+        builder.add_shape(name, da.shapes.Sphere(0.2, friction=(0.2, 0.0, 0.0)))
     return builder.build().with_ground(friction=0.7)
 
 
@@ -201,7 +201,11 @@ def test_contact_forces_act_on_closed_loops():
     assert (np.linalg.norm(points, axis=2) > 0.0).any(axis=1).sum() > 10
     tau = rng.normal(size=v.shape)
     known = tau - da.bias_forces(model, q, v) + pushed(model, q, points, positions)
-    M, K, k = da.mass_matrix(model, q), da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    M, K, k = (
+        da.mass_matrix(model, q),
+        da.constraints.constraint_jacobian(model, q),
+        da.constraints.constraint_bias(model, q, v),
+    )
     for i in range(len(q)):
         rows = K.shape[1]
         whole = np.block([[M[i], K[i].T], [K[i], np.zeros((rows, rows))]])
@@ -217,8 +221,8 @@ def test_two_moving_bodies_push_each_other_equally():
     """RBDA-11.8-EXTEND: p is their relative position; the forces on both add up to nothing."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     for name in ("a", "b"):
-        builder.add_body(name, "world", da.Free(), inertia=da.Sphere(0.2).inertia(mass=1.0))
-        builder.add_shape(name, da.Sphere(0.2, friction=(0.6, 0.0, 0.0)))
+        builder.add_body(name, "world", da.Free(), inertia=da.shapes.Sphere(0.2).inertia(mass=1.0))
+        builder.add_shape(name, da.shapes.Sphere(0.2, friction=(0.6, 0.0, 0.0)))
     model = builder.build()
     forces, n = contact_function(model)
     assert n == 1

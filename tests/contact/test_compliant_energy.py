@@ -29,7 +29,7 @@ def at(x: float, y: float, z: float) -> Transform:
 def trunk_with_arms() -> da.Model:
     """60 kg with two arms of 2, 1.2 and 0.5 kg, whose joints end at 1.6 rad."""
     builder = da.ModelBuilder()
-    trunk, limb = da.Box((0.3, 0.2, 0.4)), da.Capsule(0.04, 0.15, placement=at(0.0, 0.0, -0.1))
+    trunk, limb = da.shapes.Box((0.3, 0.2, 0.4)), da.shapes.Capsule(0.04, 0.15, placement=at(0.0, 0.0, -0.1))
     builder.add_body("trunk", "world", da.Free(), inertia=trunk.inertia(mass=60.0))
     builder.add_shape("trunk", trunk)
     for side, y in (("left", 0.15), ("right", -0.15)):
@@ -54,7 +54,9 @@ def test_limbs_that_a_falling_trunk_hits_gain_no_energy():
     q[:, 3:7] = rng.normal(size=(n, 4))
     q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1)[:, None]
     found = da.rollout(model, q, v, steps=200, dt=0.005, contact="compliant")
-    energy = da.kinetic_energy(model, found.q, found.v) + da.potential_energy(model, found.q)
+    energy = da.dynamics.kinetic_energy(model, found.q, found.v) + da.dynamics.potential_energy(
+        model, found.q
+    )
     rises = energy.max(axis=1) - energy[:, 0]
     assert not found.failed.any()
     assert rises.max() < 1e-9
@@ -88,7 +90,9 @@ def test_contact_gives_no_more_than_springs_lose_whatever_is_cut(monkeypatch):
 def ball_in_the_ground(depth: float, memory: list[float], *, speed: float = 0.0, steps: int = 1):
     """Velocities and memory of a ball of 2 kg with its centre 0.1 m - depth above the ground."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
-    builder.add_body("ball", "world", da.Prismatic((0, 0, 1)), inertia=da.Sphere(0.1).inertia(mass=2.0))
+    builder.add_body(
+        "ball", "world", da.Prismatic((0, 0, 1)), inertia=da.shapes.Sphere(0.1).inertia(mass=2.0)
+    )
     model, dt = builder.build(), 0.005
     q, v, row, seen = [0.1 - depth], [speed], memory, []
     for _ in range(steps):

@@ -80,7 +80,7 @@ def free_body(shape, mass, *, slope=0.0, friction=0.5):
     return builder.build().with_ground(friction=friction)
 
 
-CUBE = da.Box((2 * R, 2 * R, 2 * R))
+CUBE = da.shapes.Box((2 * R, 2 * R, 2 * R))
 
 
 def test_what_rests_is_pressed_in_by_its_weight_over_the_stiffness():
@@ -100,7 +100,7 @@ def test_what_rests_is_pressed_in_by_its_weight_over_the_stiffness():
 def test_by_default_the_whole_weight_of_a_figure_presses_one_point_in_by_a_millimetre():
     """RBDA-11.8-NORMAL: a ball that carries two weights."""
     builder = da.ModelBuilder()
-    ball = da.Sphere(R)
+    ball = da.shapes.Sphere(R)
     builder.add_body("ball", "world", da.Free(), inertia=ball.inertia(mass=1.0))
     builder.add_shape("ball", ball)
     weight = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.01, 0.01, 0.01))
@@ -124,7 +124,7 @@ def test_a_bouncing_ball_moves_as_scipy_solves_the_equations_of_the_surface():
     errors = []
     for dt in (1e-4, 2.5e-5):
         found = moved(
-            free_body(da.Sphere(R), m),
+            free_body(da.shapes.Sphere(R), m),
             [0.0, 0.0, R + h0, *UPRIGHT],
             np.zeros(6),
             steps=round(0.25 / dt),
@@ -173,7 +173,7 @@ def test_a_sliding_box_slows_by_mu_g():
 def test_thrown_boxes_are_never_pulled_nor_given_energy(mu, settings):
     """RBDA-11.8-NORMAL, RBDA-11.8-COULOMB: 400 throws with steps of 5 ms."""
     rng, n, dt = np.random.default_rng(0), 400, 0.005
-    shape = da.Box((0.4, 0.3, 0.2))
+    shape = da.shapes.Box((0.4, 0.3, 0.2))
     model = free_body(shape, 2.0, friction=mu)
     q = np.zeros((n, 7))
     q[:, 2] = rng.uniform(0.27, 0.6, n)
@@ -186,8 +186,10 @@ def test_thrown_boxes_are_never_pulled_nor_given_energy(mu, settings):
     assert normal.min() >= 0.0
     assert (across - mu * normal).max() < 1e-9 * normal.max()
     assert (normal.max(axis=(1, 2)) > 0.0).all()
-    energy = da.kinetic_energy(model, found.q, found.v) + da.potential_energy(model, found.q)
-    start = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    energy = da.dynamics.kinetic_energy(model, found.q, found.v) + da.dynamics.potential_energy(
+        model, found.q
+    )
+    start = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     rounding = 2.0 * G * dt * np.abs(v[:, 3:]).max()
     assert (energy.max(axis=1) - start).max() < rounding
 
@@ -213,8 +215,8 @@ def test_colliding_balls_keep_their_momentum():
     """RBDA-11.8-EXTEND: two moving bodies."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     for name, mass in (("a", 1.0), ("b", 3.0)):
-        builder.add_body(name, "world", da.Free(), inertia=da.Sphere(R).inertia(mass=mass))
-        builder.add_shape(name, da.Sphere(R, friction=(0.4, 0.0, 0.0)))
+        builder.add_body(name, "world", da.Free(), inertia=da.shapes.Sphere(R).inertia(mass=mass))
+        builder.add_shape(name, da.shapes.Sphere(R, friction=(0.4, 0.0, 0.0)))
     model = builder.build()
     rng, n = np.random.default_rng(1), 50
     q = np.tile([0.0, 0.0, 0.0, *UPRIGHT, 0.3, 0.05, 0.02, *UPRIGHT], (n, 1))
@@ -225,7 +227,9 @@ def test_colliding_balls_keep_their_momentum():
     assert (np.abs(found.force).max(axis=(1, 2, 3)) > 0.0).sum() > 40
 
     def momentum(q, v):
-        return np.concatenate([da.centroidal_momentum(model, q, v), da.center_of_mass(model, q)], axis=-1)
+        return np.concatenate(
+            [da.dynamics.centroidal_momentum(model, q, v), da.dynamics.center_of_mass(model, q)], axis=-1
+        )
 
     before, after = momentum(q, v), momentum(found.q[:, -1], found.v[:, -1])
     np.testing.assert_allclose(after[:, 3:6], before[:, 3:6], atol=1e-10)
@@ -295,7 +299,9 @@ def test_rollouts_take_compliant_contact():
     same = moved(model, q, v, steps=200, dt=0.005, settings=law.settings)
     np.testing.assert_allclose(found.q[1:], same.q[0], atol=1e-12)
     np.testing.assert_allclose(found.contacts.force, same.force[0], atol=1e-9)
-    energy = da.kinetic_energy(model, found.q, found.v) + da.potential_energy(model, found.q)
+    energy = da.dynamics.kinetic_energy(model, found.q, found.v) + da.dynamics.potential_energy(
+        model, found.q
+    )
     falling = 200 * 0.5 * 2.0 * (G * 0.005) ** 2  # what gravity gives in each step, and contact takes again
     lost = energy[0] - energy[-1] + falling
     assert found.observed["contact_work"][-1] == pytest.approx(-lost, abs=0.005 * lost)
@@ -304,7 +310,7 @@ def test_rollouts_take_compliant_contact():
 
 
 @pytest.mark.parametrize("depth", [0.06, 0.15, 1.0])
-@pytest.mark.parametrize("shape", [CUBE, da.Sphere(R)], ids=["box", "ball"])
+@pytest.mark.parametrize("shape", [CUBE, da.shapes.Sphere(R)], ids=["box", "ball"])
 def test_an_overlap_at_the_start_is_let_go_slowly(shape, depth):
     """Springs pressed in by metres would throw a body up by many times that."""
     model = free_body(shape, 2.0)

@@ -18,8 +18,8 @@ import dalembert as da
 from dalembert.contact.narrow_phase.boxes import AXIS_PREFERENCE_PER_EDGE, RELATIVE_AXIS_PREFERENCE
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 
-SPHERE, CAPSULE = da.Sphere(0.3), da.Capsule(0.2, 0.9)
-BOX, OTHER = da.Box((0.5, 0.8, 1.1)), da.Box((0.7, 0.4, 0.9))
+SPHERE, CAPSULE = da.shapes.Sphere(0.3), da.shapes.Capsule(0.2, 0.9)
+BOX, OTHER = da.shapes.Box((0.5, 0.8, 1.1)), da.shapes.Box((0.7, 0.4, 0.9))
 
 
 def placed(n, seed, reach=0.8):
@@ -66,7 +66,7 @@ def test_a_capsule_lies_on_a_box_with_both_ends_of_what_is_over_it():
         n, lean = 200, 1e-9 * rng.normal(size=200)
         o, i = 0.0 * lean, 0.0 * lean + 1.0
         R = np.array([[lean, o, i], [o, i, o], [-i, o, lean]])  # its axis is along x
-        capsule = da.Capsule(0.1, length)
+        capsule = da.shapes.Capsule(0.1, length)
         points = points_between(capsule, Poses(R, np.array([o, o, o + 0.65 - 1e-5])),
                                 BOX, level(n, 0.0))  # fmt: skip
         np.testing.assert_allclose(points.gap, -1e-5, atol=1e-8)
@@ -163,7 +163,7 @@ def test_crossing_edges_touch_at_one_point(side):
     below = Poses(_turned("x", np.pi / 4), np.zeros((3, 1)))  # its upper edge is along x
     at = np.array([[0.1], [0.2], [h + reach - 1e-3]])
     above = Poses(_turned("y", np.pi / 4), at)  # its lower one along y
-    points = points_between(da.Box((1.0, 1.0, 1.0)), below, da.Box((side, side, side)), above)
+    points = points_between(da.shapes.Box((1.0, 1.0, 1.0)), below, da.shapes.Box((side, side, side)), above)
     assert (points.gap[:, 0] < ABSENT_POINT_GAP).sum() == 1
     np.testing.assert_allclose(points.gap[0], -1e-3, atol=1e-12)
     np.testing.assert_allclose(points.normal[0, :, 0], [0.0, 0.0, 1.0], atol=1e-12)

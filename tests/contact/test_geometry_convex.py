@@ -19,8 +19,12 @@ from dalembert.model.shapes import ConvexMesh, Ellipsoid
 
 CLOUD = np.random.default_rng(1).normal(size=(60, 3)) * 0.3
 SMALL, LARGE = ConvexMesh(CLOUD[:12]), ConvexMesh(CLOUD)
-CYLINDER, ELLIPSOID, BOX = da.Cylinder(0.25, 0.8), Ellipsoid((0.2, 0.5, 0.35)), da.Box((0.5, 0.8, 1.1))
-SPHERE, CAPSULE = da.Sphere(0.3), da.Capsule(0.15, 0.7)
+CYLINDER, ELLIPSOID, BOX = (
+    da.shapes.Cylinder(0.25, 0.8),
+    Ellipsoid((0.2, 0.5, 0.35)),
+    da.shapes.Box((0.5, 0.8, 1.1)),
+)
+SPHERE, CAPSULE = da.shapes.Sphere(0.3), da.shapes.Capsule(0.15, 0.7)
 PAIRS = [
     (SPHERE, CYLINDER), (CAPSULE, CYLINDER), (BOX, CYLINDER), (CYLINDER, CYLINDER),
     (SPHERE, ELLIPSOID), (CAPSULE, ELLIPSOID), (BOX, ELLIPSOID), (CYLINDER, ELLIPSOID),
@@ -85,7 +89,7 @@ def test_the_point_is_midway_between_the_surfaces():
     """Of solids that are apart: coal's nearest points are half a gap away on either side."""
     rng = np.random.default_rng(33)
     A, B = random_poses(200, 1.2, rng), random_poses(200, 1.2, rng)
-    ball = da.Sphere(1e-9)
+    ball = da.shapes.Sphere(1e-9)
     for a, b in ((CYLINDER, ELLIPSOID), (BOX, SMALL), (LARGE, CAPSULE)):
         points = points_between(a, A, b, B)
         apart = np.flatnonzero(points.gap[0] > 1e-3)
@@ -125,14 +129,16 @@ def test_a_cylinder_stands_on_a_box_and_lies_on_it():
     n = 20
     rng = np.random.default_rng(35)
     shift = 1e-9 * rng.normal(size=(3, n))
-    points = points_between(da.Box((2.0, 2.0, 1.0)), level(n, 0.0), CYLINDER, level(n, 0.9 - 1e-5, *shift))
+    points = points_between(
+        da.shapes.Box((2.0, 2.0, 1.0)), level(n, 0.0), CYLINDER, level(n, 0.9 - 1e-5, *shift)
+    )
     on_rim = points.gap[1:5]
     np.testing.assert_allclose(on_rim, -1e-5, atol=1e-8)
     np.testing.assert_allclose(np.linalg.norm(points.position[1:5, :2], axis=1), 0.25, atol=1e-6)
     assert ConvexHull(points.position[1:5, :2, 0]).volume == pytest.approx(2.0 * 0.25**2, rel=1e-3)
     R = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])[:, :, None] * np.ones(n)
     lying = Poses(R, np.array([shift[0], shift[1], 0.75 - 1e-5 + 0.0 * shift[2]]))
-    points = points_between(da.Box((2.0, 2.0, 1.0)), level(n, 0.0), CYLINDER, lying)
+    points = points_between(da.shapes.Box((2.0, 2.0, 1.0)), level(n, 0.0), CYLINDER, lying)
     touching = np.where(points.gap < 0.0, points.position[:, 0], 0.0)
     np.testing.assert_allclose(touching.max(axis=0), 0.4, atol=1e-6)
     np.testing.assert_allclose(touching.min(axis=0), -0.4, atol=1e-6)
@@ -140,7 +146,7 @@ def test_a_cylinder_stands_on_a_box_and_lies_on_it():
 
 def test_a_bar_that_ends_over_a_cylinder_touches_it_up_to_its_rim():
     """The end of the bar is over the middle of the end face; its sides leave the face at the rim."""
-    bar, place = da.Box((2.0, 0.2, 1.0)), np.array([[1.0], [0.0], [0.9 - 1e-5]])
+    bar, place = da.shapes.Box((2.0, 0.2, 1.0)), np.array([[1.0], [0.0], [0.9 - 1e-5]])
     points = points_between(CYLINDER, level(1, 0.0), bar, Poses(np.eye(3)[:, :, None], place))
     touching = points.position[points.gap[:, 0] < 0.0, :2, 0]
     rim = np.sqrt(0.25**2 - 0.1**2)

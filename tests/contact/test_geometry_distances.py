@@ -8,9 +8,9 @@ import dalembert as da
 from dalembert.errors import UnknownNameError
 from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
 
-INERTIA = da.Sphere(0.1).inertia(mass=1.0)
+INERTIA = da.shapes.Sphere(0.1).inertia(mass=1.0)
 MESH = ConvexMesh(np.random.default_rng(1).normal(size=(12, 3)) * 0.3)
-BOX = da.Box((0.5, 0.8, 1.1))
+BOX = da.shapes.Box((0.5, 0.8, 1.1))
 HILLS = HeightField(0.2 * np.random.default_rng(2).normal(size=(5, 5)), (8.0, 8.0))
 
 
@@ -18,7 +18,7 @@ def two(a, b, **options):
     """Two free bodies with a shape each, or one where the first is ground."""
     builder = da.ModelBuilder()
     for name, shape in (("first", a), ("second", b)):
-        if isinstance(shape, da.Plane | HeightField):
+        if isinstance(shape, da.shapes.Plane | HeightField):
             builder.add_shape("world", shape)
         else:
             builder.add_body(name, "world", da.Free(), inertia=INERTIA)
@@ -45,10 +45,10 @@ def poses(q):
 
 
 def test_boxes_that_are_apart_are_as_far_as_coal_says():
-    model = two(da.Box((0.7, 0.4, 0.9)), BOX)
+    model = two(da.shapes.Box((0.7, 0.4, 0.9)), BOX)
     q, _ = moving(model, 800, 0.9, np.random.default_rng(41))
     found = da.contact.distances(model, q)
-    distances, normals = by_coal(da.Box((0.7, 0.4, 0.9)), poses(q[:, :7]), BOX, poses(q[:, 7:]))
+    distances, normals = by_coal(da.shapes.Box((0.7, 0.4, 0.9)), poses(q[:, :7]), BOX, poses(q[:, 7:]))
     apart = distances > 1e-6
     assert apart.sum() > 200
     np.testing.assert_allclose(found.gap[apart, 0], distances[apart], atol=1e-8)
@@ -58,7 +58,7 @@ def test_boxes_that_are_apart_are_as_far_as_coal_says():
 
 def test_machine_code_finds_the_same_distances_as_arrays():
     """However it rounds: fused multiplications are no reason for a tetrahedron to hold the origin."""
-    a, b = da.Cylinder(0.3, 0.5), Ellipsoid((0.2, 0.3, 0.4))
+    a, b = da.shapes.Cylinder(0.3, 0.5), Ellipsoid((0.2, 0.3, 0.4))
     model = two(a, b)
     q, _ = moving(model, 300, 0.8, np.random.default_rng(44))
     gap = points_between(a, poses(q[:, :7]), b, poses(q[:, 7:])).gap[0]
@@ -80,7 +80,7 @@ def test_batches_names_and_chosen_pairs():
     one = da.contact.distances(model, q[1, 2], pairs=feet)
     np.testing.assert_allclose(one.gap, found.gap[1, 2], atol=1e-14)
     assert {first for first, _ in found.names} == {"ground"}
-    none = da.contact.distances(two(da.Sphere(0.1, collision=False), BOX), np.zeros((4, 14)))
+    none = da.contact.distances(two(da.shapes.Sphere(0.1, collision=False), BOX), np.zeros((4, 14)))
     assert none.gap.shape == (4, 0)
     assert none.normal.shape == (4, 0, 3)
     with pytest.raises(UnknownNameError):
@@ -88,10 +88,15 @@ def test_batches_names_and_chosen_pairs():
 
 
 PAIRS = [
-    (da.Plane(), BOX), (HILLS, da.Capsule(0.1, 0.5)), (da.Sphere(0.3), da.Capsule(0.2, 0.9)),
-    (da.Capsule(0.1, 0.7), da.Capsule(0.2, 0.9)), (da.Capsule(0.2, 0.9), BOX), (da.Sphere(0.2), BOX),
-    (BOX, da.Box((0.3, 0.4, 0.9))), (BOX, MESH),
-]  # fmt: skip
+    (da.shapes.Plane(), BOX),
+    (HILLS, da.shapes.Capsule(0.1, 0.5)),
+    (da.shapes.Sphere(0.3), da.shapes.Capsule(0.2, 0.9)),
+    (da.shapes.Capsule(0.1, 0.7), da.shapes.Capsule(0.2, 0.9)),
+    (da.shapes.Capsule(0.2, 0.9), BOX),
+    (da.shapes.Sphere(0.2), BOX),
+    (BOX, da.shapes.Box((0.3, 0.4, 0.9))),
+    (BOX, MESH),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0].kind}-{pair[1].kind}")
@@ -120,7 +125,7 @@ def test_rates_are_those_of_the_nearest_points_and_of_differences(pair):
 
 def test_a_ball_that_rolls_around_another_turns_the_normal():
     """In closed form: dn/dt = (v - n n . v) / distance of the centres."""
-    model = two(da.Sphere(0.3), da.Sphere(0.5))
+    model = two(da.shapes.Sphere(0.3), da.shapes.Sphere(0.5))
     q, v = moving(model, 50, 1.0, np.random.default_rng(43))
     found, rates = da.contact.distances(model, q), da.contact.gap_rates(model, q, v)
     A, B = poses(q[:, :7]), poses(q[:, 7:])

@@ -10,10 +10,10 @@ from dalembert.model.shapes import ConvexMesh, Ellipsoid, HeightField
 
 POINTS = np.random.default_rng(1).normal(size=(40, 3)) * 0.3
 SOLIDS = [
-    da.Sphere(0.2),
-    da.Capsule(0.1, 0.5),
-    da.Box((0.3, 0.4, 0.5)),
-    da.Cylinder(0.25, 0.8),
+    da.shapes.Sphere(0.2),
+    da.shapes.Capsule(0.1, 0.5),
+    da.shapes.Box((0.3, 0.4, 0.5)),
+    da.shapes.Cylinder(0.25, 0.8),
     Ellipsoid((0.2, 0.5, 0.35)),
     ConvexMesh(POINTS),
     ConvexMesh(POINTS[:6]),
@@ -32,21 +32,21 @@ def identity(n):
 def test_the_lowest_point_of_every_solid_is_over_the_plane_as_coal_says(solid):
     rng = np.random.default_rng(21)
     A, B = random_poses(1000, 0.8, rng), random_poses(1000, 0.8, rng)
-    points = points_between(da.Plane(), A, solid, B)
+    points = points_between(da.shapes.Plane(), A, solid, B)
     check_form(points)
-    distances, normals = by_coal(da.Plane(), A, solid, B)
+    distances, normals = by_coal(da.shapes.Plane(), A, solid, B)
     np.testing.assert_allclose(points.least, distances, atol=1e-8)
     np.testing.assert_allclose(points.normal[0], normals, atol=1e-9)
 
 
 def test_a_cylinder_stands_on_three_points_and_lies_on_two():
     rng = np.random.default_rng(22)
-    n, cylinder = 100, da.Cylinder(0.25, 0.8)
+    n, cylinder = 100, da.shapes.Cylinder(0.25, 0.8)
     pose = identity(n)
     pose.p[2] = 0.4 - 1e-5
     lean = 1e-10 * rng.normal(size=n)
     pose.R[0, 2], pose.R[2, 0] = lean, -lean
-    points = points_between(da.Plane(), identity(n), cylinder, pose)
+    points = points_between(da.shapes.Plane(), identity(n), cylinder, pose)
     touching = points.gap < 0.0
     assert (touching.sum(axis=0) == 3).all()
     np.testing.assert_allclose(points.gap[touching], -1e-5, atol=1e-9)
@@ -58,7 +58,7 @@ def test_a_cylinder_stands_on_three_points_and_lies_on_two():
     lying = Poses(
         np.array([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], float)[:, :, None], np.array([[0], [0], [0.25]])
     )
-    points = points_between(da.Plane(), identity(1), cylinder, lying)
+    points = points_between(da.shapes.Plane(), identity(1), cylinder, lying)
     np.testing.assert_allclose(sorted(points.gap[:, 0])[:2], 0.0, atol=1e-12)
     np.testing.assert_allclose(sorted(points.position[:2, 0, 0]), [-0.4, 0.4], atol=1e-12)
 
@@ -75,7 +75,7 @@ def test_a_height_field_that_is_a_slope_is_a_plane(solid):
     tilted = Poses(np.repeat(R[:, :, None], n, axis=2), np.repeat([[0.0], [0.0], [0.2]], n, axis=1))
     pose = random_poses(n, 0.8, rng)
     found = points_between(field, identity(n), solid, pose)
-    expected = points_between(da.Plane(), tilted, solid, pose)
+    expected = points_between(da.shapes.Plane(), tilted, solid, pose)
     np.testing.assert_allclose(found.gap, expected.gap, atol=1e-12)
     np.testing.assert_allclose(found.normal, expected.normal, atol=1e-12)
     np.testing.assert_allclose(found.position, expected.position, atol=1e-12)
@@ -88,7 +88,7 @@ def test_corners_stand_over_the_triangles_of_a_height_field():
     """Those of `height_at`, for whose normal a vertical difference is a cosine longer than the gap."""
     rng = np.random.default_rng(24)
     n, field = 400, HeightField(0.3 * rng.normal(size=(6, 8)), (4.0, 3.0))
-    box = da.Box((0.02, 0.02, 0.02))
+    box = da.shapes.Box((0.02, 0.02, 0.02))
     pose = Poses(rotations(n, rng), rng.uniform(-1, 1, size=(3, n)) * np.array([[1.9], [1.4], [0.6]]))
     points = points_between(field, identity(n), box, pose)
     check_form(points)
@@ -105,7 +105,7 @@ def test_corners_stand_over_the_triangles_of_a_height_field():
 def test_beyond_a_height_field_there_is_nothing():
     field = HeightField([[0.0, 0.0], [0.0, 0.0]], (2.0, 4.0))
     pose = Poses(identity(4).R, np.array([[0.9, 1.1, 0.0, 0.0], [0.0, 0.0, -1.9, 2.1], [0.5, 0.5, 0.5, 0.5]]))
-    points = points_between(field, identity(4), da.Sphere(0.1), pose)
+    points = points_between(field, identity(4), da.shapes.Sphere(0.1), pose)
     np.testing.assert_allclose(points.gap[0], [0.4, ABSENT_POINT_GAP, 0.4, ABSENT_POINT_GAP], atol=1e-12)
 
 
@@ -124,7 +124,7 @@ def test_a_ball_touches_the_nearer_side_of_a_hollow_and_the_farther_side_of_a_ri
         ([1.5, 0.3, 2.0], 2.0, 0.0),
     ):
         pose = Poses(identity(1).R, np.array(c)[:, None] - np.array([[0.5], [0.0], [0.0]]))
-        points = points_between(field, identity(1), da.Sphere(0.3), pose)
+        points = points_between(field, identity(1), da.shapes.Sphere(0.3), pose)
         expected = normals[slope] @ (np.array(c) - on[slope] - np.array([0.0, 0.0, top])) - 0.3
         assert points.gap[0, 0] == pytest.approx(expected, abs=1e-12)
         np.testing.assert_allclose(points.normal[0, :, 0], normals[slope], atol=1e-12)

@@ -16,14 +16,14 @@ import dalembert as da
 from dalembert.contact.narrow_phase.rounded_shapes import nearest_on_segments
 from dalembert.spatial import Vec3
 
-SPHERE, CAPSULE, BOX = da.Sphere(0.3), da.Capsule(0.2, 0.9), da.Box((0.5, 0.8, 1.1))
+SPHERE, CAPSULE, BOX = da.shapes.Sphere(0.3), da.shapes.Capsule(0.2, 0.9), da.shapes.Box((0.5, 0.8, 1.1))
 PAIRS = [
-    (da.Plane(), SPHERE),
-    (da.Plane(), CAPSULE),
-    (da.Plane(), BOX),
-    (SPHERE, da.Sphere(0.45)),
+    (da.shapes.Plane(), SPHERE),
+    (da.shapes.Plane(), CAPSULE),
+    (da.shapes.Plane(), BOX),
+    (SPHERE, da.shapes.Sphere(0.45)),
     (SPHERE, CAPSULE),
-    (CAPSULE, da.Capsule(0.1, 0.6)),
+    (CAPSULE, da.shapes.Capsule(0.1, 0.6)),
 ]
 
 
@@ -61,7 +61,7 @@ def test_positions_are_midway_between_the_surfaces():
         for shape, pose, side in ((a, A, -1.0), (b, B, 1.0)):
             on_surface = middle + side * 0.5 * gap * n
             local = np.einsum("jin,jn->in", pose.R, on_surface - pose.p)
-            half = 0.0 if isinstance(shape, da.Sphere) else 0.5 * shape.length
+            half = 0.0 if isinstance(shape, da.shapes.Sphere) else 0.5 * shape.length
             local[2] -= np.clip(local[2], -half, half)
             apart = gap > 0.0
             np.testing.assert_allclose(np.linalg.norm(local, axis=0)[apart], shape.radius, atol=1e-12)
@@ -72,7 +72,7 @@ def test_a_box_on_a_plane_has_the_four_corners_of_its_lowest_face():
     n = 300
     ground = Poses(np.repeat(np.eye(3)[:, :, None], n, axis=2), np.zeros((3, n)))
     pose = random_poses(n, 0.8, rng)
-    points = points_between(da.Plane(), ground, BOX, pose)
+    points = points_between(da.shapes.Plane(), ground, BOX, pose)
     assert points.gap.shape == (4, n)
     signs = np.array(np.meshgrid(*[[-0.5, 0.5]] * 3, indexing="ij")).reshape(3, 8)
     corners = np.einsum("ijn,jk->ikn", pose.R, signs * np.array(BOX.size)[:, None]) + pose.p[:, None, :]

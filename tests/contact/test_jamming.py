@@ -19,7 +19,7 @@ def rod() -> da.Model:
         "rod", "world", da.Free(), inertia=da.RigidInertia(1.0, (0, 0, 0), (0.0004, 0.083, 0.083))
     )
     along = da.Transform.from_rotation_translation([[0, 0, 1], [0, 1, 0], [-1, 0, 0]], (0, 0, 0))
-    builder.add_shape("rod", da.Capsule(0.01, 1.0, placement=along))
+    builder.add_shape("rod", da.shapes.Capsule(0.01, 1.0, placement=along))
     return builder.build().with_ground()
 
 
@@ -44,12 +44,14 @@ def test_rods_thrown_on_rough_ground_come_to_rest():
     q[:, 2], q[:, 3:7] = rng.uniform(0.6, 1.0, 128), rng.normal(size=(128, 4))
     q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
     mu, memory, left = rng.uniform(0.5, 1.5, 128), np.zeros((128, 2, 4)), 0.0
-    start = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    start = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     highest = start
     for _ in range(600):
         q, v, memory, residual = advance(q, v, mu, memory, 0.005)
         left = max(left, residual.max())
-        highest = np.maximum(highest, da.kinetic_energy(model, q, v) + da.potential_energy(model, q))
+        highest = np.maximum(
+            highest, da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
+        )
     assert left < 1e-4
     assert (highest - start).max() < 0.01 * start.min()
     assert np.abs(q[:, 2]).max() < 0.02

@@ -22,9 +22,9 @@ from dalembert.simulation import SimulationWarning
 from dalembert.spatial import SymMat3, Transform, Vec3
 
 SHAPES = (
-    da.Sphere(0.1),
-    da.Capsule(0.05, 0.4),
-    da.Box((0.1, 0.3, 0.2)),
+    da.shapes.Sphere(0.1),
+    da.shapes.Capsule(0.05, 0.4),
+    da.shapes.Box((0.1, 0.3, 0.2)),
     Ellipsoid((0.12, 0.05, 0.2)),
 )
 
@@ -36,14 +36,14 @@ def at(x: float, y: float, z: float) -> Transform:
 def figure() -> da.Model:
     """A trunk with three limbs of different forms, which can touch each other."""
     builder = da.ModelBuilder()
-    trunk = da.Capsule(0.1, 0.4)
+    trunk = da.shapes.Capsule(0.1, 0.4)
     builder.add_body("trunk", "world", da.Free(), inertia=trunk.inertia(mass=10.0))
     builder.add_shape("trunk", trunk)
     hang = {"placement": at(0.0, 0.0, -0.25)}
     for name, x, y, form in (
-        ("north", 0.0, 0.15, da.Capsule(0.05, 0.3, **hang)),
-        ("south", 0.0, -0.15, da.Box((0.08, 0.1, 0.3), **hang)),
-        ("east", 0.15, 0.0, da.Capsule(0.06, 0.25, **hang)),
+        ("north", 0.0, 0.15, da.shapes.Capsule(0.05, 0.3, **hang)),
+        ("south", 0.0, -0.15, da.shapes.Box((0.08, 0.1, 0.3), **hang)),
+        ("east", 0.15, 0.0, da.shapes.Capsule(0.06, 0.25, **hang)),
     ):
         axis, inertia = (1, 0, 0) if x == 0.0 else (0, 1, 0), form.inertia(mass=1.0)
         builder.add_body(name, "trunk", da.Revolute(axis), placement=at(x, y, 0.0), inertia=inertia)
@@ -114,7 +114,9 @@ def test_capsules_around_shapes_are_never_farther_apart_than_these():
                 true = float(nearest_point(a, X_a, b, X_b).gap)
                 bound = float(capsule_gap(bounding_volume(a, X_a), bounding_volume(b, X_b)))
                 assert bound <= true + 1e-9
-                if isinstance(a, da.Sphere | da.Capsule) and isinstance(b, da.Sphere | da.Capsule):
+                if isinstance(a, da.shapes.Sphere | da.shapes.Capsule) and isinstance(
+                    b, da.shapes.Sphere | da.shapes.Capsule
+                ):
                     assert bound == pytest.approx(true, abs=1e-12)
 
 
@@ -186,7 +188,9 @@ def stairs(figure: da.Model, count: int) -> da.Model:
     builder = da.ModelBuilder()
     builder.add_body("stairs", "world", da.Fixed())
     for k in range(count):
-        builder.add_shape("stairs", da.Box((0.9, 2.0, 0.17), placement=at(-0.3 * k, 0.0, 0.17 * (k + 0.5))))
+        builder.add_shape(
+            "stairs", da.shapes.Box((0.9, 2.0, 0.17), placement=at(-0.3 * k, 0.0, 0.17 * (k + 0.5)))
+        )
     return figure.attach(builder.build()).lumped().with_ground(friction=0.5)
 
 
@@ -216,8 +220,8 @@ def test_nearest_points_on_stairs_are_the_nearest_of_all_boxes():
 def test_steps_on_stairs_with_the_nearest_points_are_steps_with_all(monkeypatch):
     """TOD-CONTACT"""
     builder = da.ModelBuilder()
-    builder.add_body("box", "world", da.Free(), inertia=da.Box((0.3, 0.2, 0.1)).inertia(mass=2.0))
-    builder.add_shape("box", da.Box((0.3, 0.2, 0.1)))
+    builder.add_body("box", "world", da.Free(), inertia=da.shapes.Box((0.3, 0.2, 0.1)).inertia(mass=2.0))
+    builder.add_shape("box", da.shapes.Box((0.3, 0.2, 0.1)))
     model = stairs(builder.build(), 3)
     q, v = np.tile(model.neutral(), (8, 1)), np.random.default_rng(8).normal(size=(8, 6))
     q[:, :3] = [-0.15, 0.0, 0.6]

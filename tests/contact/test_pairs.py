@@ -7,19 +7,19 @@ import dalembert as da
 from dalembert.contact.pairs import contact_points, pairs_of, point_names
 from dalembert.errors import DalembertError, DtypeError, UnknownNameError
 
-INERTIA = da.Sphere(0.1).inertia(mass=1.0)
+INERTIA = da.shapes.Sphere(0.1).inertia(mass=1.0)
 
 
 def chain(*, grip: str = "revolute", **options):
     """base - upper - lower - hand, where `grip` is the joint of the hand; and a ground."""
     builder = da.ModelBuilder()
-    builder.add_shape("world", da.Plane(name="ground"))
+    builder.add_shape("world", da.shapes.Plane(name="ground"))
     joint = da.Revolute((0.0, 1.0, 0.0))
     parents = {"base": "world", "upper": "base", "lower": "upper", "hand": "lower"}
     for name, parent in parents.items():
         fixed = name == "base" or (name == "hand" and grip == "fixed")
         builder.add_body(name, parent, da.Fixed() if fixed else joint, inertia=INERTIA)
-        builder.add_shape(name, da.Sphere(0.1, name=f"{name} ball", **options))
+        builder.add_shape(name, da.shapes.Sphere(0.1, name=f"{name} ball", **options))
     return builder
 
 
@@ -44,7 +44,7 @@ def test_parents_and_bodies_that_are_one_never_touch():
 def test_what_hangs_on_one_part_hangs_on_the_whole():
     builder = chain(grip="fixed")
     builder.add_body("finger", "hand", da.Revolute((1.0, 0.0, 0.0)), inertia=INERTIA)
-    builder.add_shape("finger", da.Sphere(0.1, name="finger ball"))
+    builder.add_shape("finger", da.shapes.Sphere(0.1, name="finger ball"))
     found = {p for p in touching(builder.build()) if "finger ball" in p}
     assert found == {pair("ground", "finger"), pair("base", "finger"), pair("upper", "finger")}
 
@@ -68,9 +68,9 @@ def test_masks_exclusions_and_explicit_pairs():
 
 def test_the_larger_coefficients_hold():
     builder = da.ModelBuilder()
-    builder.add_shape("world", da.Plane(friction=(0.3, 0.0, 0.0), restitution=0.7))
+    builder.add_shape("world", da.shapes.Plane(friction=(0.3, 0.0, 0.0), restitution=0.7))
     builder.add_body("ball", "world", da.Free(), inertia=INERTIA)
-    builder.add_shape("ball", da.Sphere(0.1, friction=(0.6, 0.0, 0.0), restitution=0.2))
+    builder.add_shape("ball", da.shapes.Sphere(0.1, friction=(0.6, 0.0, 0.0), restitution=0.2))
     (only,) = pairs_of(builder.build())
     assert (only.friction, only.restitution) == (0.6, 0.7)
     assert (only.first.body, only.second.body) == (-1, 0)
@@ -90,7 +90,7 @@ def test_the_larger_coefficients_hold():
 def test_the_friction_that_is_given_holds_where_the_other_shape_has_none(ball, ground, expected):
     builder = da.ModelBuilder()
     builder.add_body("ball", "world", da.Free(), inertia=INERTIA)
-    builder.add_shape("ball", da.Sphere(0.1, friction=None if ball is None else (ball, 0.0, 0.0)))
+    builder.add_shape("ball", da.shapes.Sphere(0.1, friction=None if ball is None else (ball, 0.0, 0.0)))
     model = builder.build().with_ground(friction=ground)
     for own in (model, da.Model.from_json(model.to_json())):
         assert [pair.friction for pair in pairs_of(own)] == [expected]
@@ -118,16 +118,16 @@ def test_pairs_are_chosen_by_names_of_bodies_or_shapes():
 
 def test_a_missing_mesh_file_is_a_kind_error():
     builder = chain()
-    builder.add_shape("hand", da.Mesh("nowhere/hand.stl"))
+    builder.add_shape("hand", da.shapes.Mesh("nowhere/hand.stl"))
     with pytest.raises(DalembertError, match=r"hand\.stl"):
         pairs_of(builder.build())
 
 
 def test_every_pair_may_touch_but_planes_with_planes():
     builder = da.ModelBuilder()
-    builder.add_shape("world", da.Plane())
+    builder.add_shape("world", da.shapes.Plane())
     builder.add_body("tilting", "world", da.Revolute((0.0, 1.0, 0.0)), inertia=INERTIA)
-    builder.add_shape("tilting", da.Plane())
+    builder.add_shape("tilting", da.shapes.Plane())
     assert pairs_of(builder.build()) == ()
 
 
@@ -147,7 +147,7 @@ def test_candidates_follow_the_pairs_and_the_poses():
             (poses[body] @ shape.placement).p.z + 0.2
             - abs((poses[body] @ shape.placement).R.zz) * 0.5 * shape.length - shape.radius
             for shape in body.shapes
-            if isinstance(shape, da.Capsule)
+            if isinstance(shape, da.shapes.Capsule)
         ]  # fmt: skip
         if lowest and len(lowest) == len(body.shapes):
             assert min(by_body[body.index]) == pytest.approx(min(lowest), abs=1e-12)

@@ -156,7 +156,7 @@ def test_limits_of_a_planar_joint_are_those_of_its_angle_and_of_its_lengths(cont
     turns about its centre of mass stops at either wall, and goes on along it as fast as before."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     limits = ((-0.1, -0.2, -9.0), (0.1, 0.2, 0.7))
-    builder.add_body("puck", "world", da.Planar(), inertia=DISC, limits=limits)
+    builder.add_body("puck", "world", da.joints.Planar(), inertia=DISC, limits=limits)
     model = builder.build()
     dt, speed, spin = 0.002, np.array([-1.0, 0.5]), 1.0
     found = da.rollout(model, [0.0, 0.0, 0.0], [spin, *speed], steps=500, dt=dt, contact=contact)

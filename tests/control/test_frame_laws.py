@@ -19,7 +19,7 @@ def state(seed=0):
 
 def hand(q, v, a):
     """Position, velocity (6, angular first) and acceleration (6) of the tool along world axes."""
-    J, J_rate = da.jacobian(ARM, q, "tool"), da.jacobian_rate(ARM, q, v, "tool")
+    J, J_rate = da.jacobian(ARM, q, "tool"), da.kinematics.jacobian_rate(ARM, q, v, "tool")
     pose = da.forward_kinematics(ARM, q)["hand"]
     place = ARM.frame("tool").placement
     x = pose.rotation @ place.p.to_list() + pose.translation
@@ -125,7 +125,7 @@ def test_tasks_in_the_order_of_their_priority():
     a = da.forward_dynamics(ARM, q, v, tau)
     x, _, x_rate, found = hand(q, v, a)
     close(found[3:], -4.0 * x_rate[3:] - 4.0 * (x - [0.3, 0.1, 0.5]), 1e-8)
-    p, p_rate, p_second = da.point_motion(ARM, q, v, a, "elbow_link")
+    p, p_rate, p_second = da.kinematics.point_motion(ARM, q, v, a, "elbow_link")
     assert p_second[2] == pytest.approx(-2.0 * p_rate[2] - (p[2] - 0.4), abs=1e-8)
 
 
@@ -135,7 +135,7 @@ def test_directions_that_nothing_moves_are_left_out():
     q, v = np.array([0.4, 0.9]), np.array([0.3, -0.5])
     tau = da.control.operational_space(model, q, v, "tip", [0.9, 5.0, 0.8], stiffness=4.0, damping=1.0)
     a = da.forward_dynamics(model, q, v, tau)
-    x, x_rate, found = da.point_motion(model, q, v, a, "tip")
+    x, x_rate, found = da.kinematics.point_motion(model, q, v, a, "tip")
     close(found[[0, 2]], (-x_rate - 4.0 * (x - [0.9, 5.0, 0.8]))[[0, 2]], 1e-10)
 
 
@@ -148,7 +148,7 @@ def test_regularization_bounds_the_forces_near_a_singularity():
 
     def force(bend, **options):
         q = np.array([0.3, bend])
-        x = da.point_motion(model, q, v, v, "tip")[0]
+        x = da.kinematics.point_motion(model, q, v, v, "tip")[0]
         along = np.array([np.cos(0.3), 0.0, np.sin(0.3)])
         return np.abs(
             da.control.operational_space(model, q, v, "tip", x + 0.1 * along, stiffness=100.0, **options)
@@ -164,13 +164,15 @@ def test_two_motors_of_a_linkage_move_its_hand():
     do all of it.
     """
     model = da.models.five_bar()
-    q, v = da.close_loops(model, 0.2 * np.array([1.0, -0.5, 0.7, 0.3]), np.array([1.0, 0.4, -0.3, 0.2]))
-    x, x_rate, _ = da.point_motion(model, q, v, 0.0 * v, "tool")
+    q, v = da.constraints.close_loops(
+        model, 0.2 * np.array([1.0, -0.5, 0.7, 0.3]), np.array([1.0, 0.4, -0.3, 0.2])
+    )
+    x, x_rate, _ = da.kinematics.point_motion(model, q, v, 0.0 * v, "tool")
     target = x + [0.05, 0.0, -0.04]
     tau = da.control.operational_space(model, q, v, "tool", target, stiffness=9.0, damping=2.0)
     a = da.forward_dynamics(model, q, v, tau)
-    close(da.constraint_jacobian(model, q) @ a, da.constraint_bias(model, q, v), 1e-9)
-    close(da.point_motion(model, q, v, a, "tool")[2], -2.0 * x_rate - 9.0 * (x - target), 1e-9)
+    close(da.constraints.constraint_jacobian(model, q) @ a, da.constraints.constraint_bias(model, q, v), 1e-9)
+    close(da.kinematics.point_motion(model, q, v, a, "tool")[2], -2.0 * x_rate - 9.0 * (x - target), 1e-9)
     close(tau[[1, 3]], np.zeros(2), 1e-12)
     assert np.abs(tau).max() > 1.0
     soft = da.control.operational_space(model, q, v, "tool", target, stiffness=9.0, regularization=0.1)
@@ -190,7 +192,7 @@ def test_two_link_arm_tracks_a_line():
         target = start + speed * k * dt
         tau = da.control.operational_space(model, q, v, "tip", target, velocity=speed, stiffness=100.0)
         q, v = da.step(model, q, v, tau, dt, integrator="rk4")
-        x = da.point_motion(model, q, v, v, "tip")[0]
+        x = da.kinematics.point_motion(model, q, v, v, "tip")[0]
         distances.append(np.linalg.norm(x - start - speed * (k + 1) * dt))
     assert distances[0] > 0.1
     assert max(distances[300:]) < 5e-4
@@ -201,7 +203,7 @@ def test_redundant_arm_keeps_its_hand_while_its_posture_changes():
     q = np.array([0.2, 0.7, -0.3, 1.1, 0.4, 0.8, -0.2])
     v = np.zeros(7)
     x, R, _, _ = hand(q, v, v)
-    elbow = da.point_motion(ARM, q, v, v, "elbow_link")[0]
+    elbow = da.kinematics.point_motion(ARM, q, v, v, "elbow_link")[0]
     rest = q + [0.9, 0.0, -0.9, 0.0, 0.0, 0.0, 0.0]
     dt = 0.005
     model = ARM.with_values({f"{body.joint_name}.damping": 0.0 for body in ARM.bodies})
@@ -212,7 +214,7 @@ def test_redundant_arm_keeps_its_hand_while_its_posture_changes():
     x_end, R_end, _, _ = hand(q, v, v)
     close(x_end, x, 1e-4)
     close(R_end, R, 1e-4)
-    assert np.linalg.norm(da.point_motion(ARM, q, v, v, "elbow_link")[0] - elbow) > 0.02
+    assert np.linalg.norm(da.kinematics.point_motion(ARM, q, v, v, "elbow_link")[0] - elbow) > 0.02
 
 
 def test_wrong_targets_are_refused():

@@ -38,7 +38,7 @@ def ball_arm():
     solid = da.RigidInertia(1.5, (0.1, 0.2, -0.1), (0.2, 0.3, 0.4))
     builder.add_body("root", "world", da.Free(), inertia=solid)
     builder.add_body("ball", "root", da.Spherical(), inertia=solid)
-    builder.add_body("plate", "ball", da.Planar(), inertia=solid)
+    builder.add_body("plate", "ball", da.joints.Planar(), inertia=solid)
     return builder.build()
 
 
@@ -111,13 +111,13 @@ def test_linkages_hold_and_follow():
     joints moves it as near as its loop allows.
     """
     model = da.models.four_bar()
-    q, v = da.close_loops(model, *model.random_state(3))
+    q, v = da.constraints.close_loops(model, *model.random_state(3))
     rest = np.zeros(model.nv)
     hold = da.control.gravity_compensation(model, q)
     close(da.forward_dynamics(model, q, rest, hold), rest, 1e-9)
     tau = da.control.feedback_linearization(model, q, v, q, v, stiffness=9.0)
     a = da.forward_dynamics(model, q, v, tau)
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     close(K @ a, k, 1e-9)
     assert model.actuated == ("crank_pivot",)
     close(tau[1:], np.zeros(2), 1e-12)

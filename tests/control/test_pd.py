@@ -90,7 +90,7 @@ def test_passive_motion_keeps_its_energy():
     q, v = model.random_state(3)
 
     def energy(q, v):
-        return da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+        return da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
 
     def torque(t, q, v):
         tau = da.control.stable_pd(model, q, v, model.neutral(), kp=0.0, kd=0.0, dt=1e-3)

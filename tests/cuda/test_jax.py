@@ -10,6 +10,7 @@ import pytest
 from tests.cuda.fake_libcuda import FakeCuda
 
 import dalembert as da
+from dalembert.api import declared
 from dalembert.errors import ArgumentError
 
 jax = pytest.importorskip("jax")
@@ -45,7 +46,7 @@ def test_several_functions_have_numbers_of_their_own(jax_gpu: FakeCuda) -> None:
     model = da.models.arm6()
     q, v, tau = arguments(4)
     for name in ("forward_dynamics", "inverse_dynamics"):
-        f = da.compile(getattr(da, name), model)
+        f = da.compile(getattr(declared, name), model)
         (found,) = launched(f)(q, v, tau)
         np.testing.assert_allclose(np.asarray(found), f(q, v, tau), rtol=1e-12)
 

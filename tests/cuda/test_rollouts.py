@@ -166,7 +166,7 @@ def test_contact_servos_and_external_forces(gpu: FakeCuda, put: Put) -> None:
         parent="world",
         joint=da.Free(),
         inertia=da.RigidInertia(1.0, (0, 0, 0), (0.01, 0.01, 0.01)),
-        shapes=[da.Sphere(0.1)],
+        shapes=[da.shapes.Sphere(0.1)],
     )
     model = builder.build().with_ground()
     q = np.tile(model.neutral(), (3, 1))

@@ -25,7 +25,7 @@ from dalembert.model.joints import (
 ROD = da.RigidInertia(1.5, (0.1, 0.2, -0.3), [[0.3, 0.01, 0.02], [0.01, 0.25, -0.03], [0.02, -0.03, 0.2]])
 
 
-def refused(joint: da.Joint, **options: Any) -> str:
+def refused(joint: da.joints.Joint, **options: Any) -> str:
     builder = da.ModelBuilder()
     builder.add_body("body", "world", joint, "joint", **({"inertia": ROD} | options))
     with pytest.raises(FileError) as caught:

@@ -73,7 +73,7 @@ def test_dynamics_survive_every_pair_of_formats(first: str, second: str, tmp_pat
     for expected, found in (
         (da.inverse_dynamics(model, q, v, a), da.inverse_dynamics(back, q2, v2, a2)),
         (da.forward_dynamics(model, q, v, a), da.forward_dynamics(back, q2, v2, a2)),
-        (da.inertial_forces(model, q, a), da.inertial_forces(back, q2, a2)),
+        (da.dynamics.inertial_forces(model, q, a), da.dynamics.inertial_forces(back, q2, a2)),
         (da.passive_forces(model, q, v), da.passive_forces(back, q2, v2)),
     ):
         expected = _placed(model, back, expected, "v_slice")

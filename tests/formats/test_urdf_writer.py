@@ -67,9 +67,9 @@ def test_shapes_of_the_world_come_back() -> None:
     model = da.models.double_pendulum()
     builder = da.ModelBuilder()
     builder.add_body("a", "world", da.Revolute(), inertia=model.body("upper").inertia)
-    builder.add_shape("world", da.Box((1.0, 2.0, 0.5), name="table", placement=random_placement(3)))
-    builder.add_shape("world", da.Plane(name="floor"))
-    builder.add_shape("a", da.Sphere(0.1, group=2))
+    builder.add_shape("world", da.shapes.Box((1.0, 2.0, 0.5), name="table", placement=random_placement(3)))
+    builder.add_shape("world", da.shapes.Plane(name="floor"))
+    builder.add_shape("a", da.shapes.Sphere(0.1, group=2))
     builder.exclude_contact("a", "world")
     model = builder.build()
     assert urdf_text(model)[1] == [
@@ -138,9 +138,9 @@ def one_joint(joint: da.model.joints.Joint, **options: Any) -> Model:
 def test_joints_that_urdf_does_not_know_are_refused_by_name(kind: str) -> None:
     joints = {
         "Spherical": da.Spherical(),
-        "Helical": da.Helical(axis=(0, 0, 1), pitch=0.1),
-        "Cylindrical": da.Cylindrical(),
-        "Universal": da.Universal(),
+        "Helical": da.joints.Helical(axis=(0, 0, 1), pitch=0.1),
+        "Cylindrical": da.joints.Cylindrical(),
+        "Universal": da.joints.Universal(),
     }
     with pytest.raises(FileError, match=f'joint "a" of kind {joints[kind].kind}'):
         urdf_text(one_joint(joints[kind]))
@@ -180,7 +180,7 @@ def test_losses_are_listed_and_grave_ones_refused(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="gravity"):
         da.save(moon.build(), file)
     with pytest.raises(FileError, match="damping"):
-        da.save(one_joint(da.Planar(), damping=(1.0, 2.0, 2.0)), file)
+        da.save(one_joint(da.joints.Planar(), damping=(1.0, 2.0, 2.0)), file)
 
 
 def test_names_and_meshes_are_written_so_that_they_come_back(tmp_path: Path) -> None:

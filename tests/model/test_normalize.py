@@ -22,21 +22,21 @@ BAD = {
 def test_a_quaternion_without_a_direction_is_refused_or_flagged(name: str) -> None:
     model = branched()
     rows = np.array([model.random_state(k)[0] for k in range(6)])
-    expected = da.normalize(model, rows)
+    expected = da.dynamics.normalize(model, rows)
     rows[4, 3:7] = BAD[name]
     with pytest.raises(
         StateError, match=r"normalize, sample \(4,\): the quaternion q\[3:7\] = .* no direction"
     ):
-        da.normalize(model, rows)
+        da.dynamics.normalize(model, rows)
     with pytest.raises(StateError, match=r"^normalize: the quaternion q\[3:7\]"):
-        da.normalize(model, rows[4])
+        da.dynamics.normalize(model, rows[4])
     with pytest.raises(StateError, match="no direction"):
-        da.compile(da.normalize, model)(rows)
-    flagged = da.normalize(model, rows, check="flag")
+        da.compile(da.dynamics.normalize, model)(rows)
+    flagged = da.dynamics.normalize(model, rows, check="flag")
     assert np.isnan(flagged[4]).all()
     others = np.arange(6) != 4
     np.testing.assert_array_equal(flagged[others], expected[others])
-    np.testing.assert_array_equal(da.normalize(model, rows, check="off")[others], expected[others])
+    np.testing.assert_array_equal(da.dynamics.normalize(model, rows, check="off")[others], expected[others])
 
 
 def test_a_quaternion_of_any_other_length_is_taken() -> None:
@@ -45,8 +45,8 @@ def test_a_quaternion_of_any_other_length_is_taken() -> None:
     for factor in (1e-100, 0.3, 1.001, 1e100):
         scaled = q.copy()
         scaled[3:7] *= factor
-        np.testing.assert_allclose(da.normalize(model, scaled), q, rtol=1e-14)
-        np.testing.assert_allclose(da.compile(da.normalize, model)(scaled), q, rtol=1e-14)
+        np.testing.assert_allclose(da.dynamics.normalize(model, scaled), q, rtol=1e-14)
+        np.testing.assert_allclose(da.compile(da.dynamics.normalize, model)(scaled), q, rtol=1e-14)
 
 
 def test_a_zero_quaternion_is_refused_wherever_configurations_are_given() -> None:
@@ -56,4 +56,4 @@ def test_a_zero_quaternion_is_refused_wherever_configurations_are_given() -> Non
     with pytest.raises(StateError, match="zeros"):
         model.lock([model.bodies[0].joint_name], q)
     with pytest.raises(StateError):
-        da.close_loops(model, q) if model.loops else da.integrate(model, q, np.zeros(model.nv))
+        da.constraints.close_loops(model, q) if model.loops else da.integrate(model, q, np.zeros(model.nv))

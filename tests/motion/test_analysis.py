@@ -17,14 +17,14 @@ FRAME = 0.01
 SUBSTEPS = 10
 
 
-def figure(root: da.Joint, *, gravity=(0.0, 0.0, -9.81)) -> da.Model:
+def figure(root: da.joints.Joint, *, gravity=(0.0, 0.0, -9.81)) -> da.Model:
     """A trunk with two arms and a ball joint; nothing drives its root."""
     rng = np.random.default_rng(2)
     builder = da.ModelBuilder(gravity=gravity)
     parts = (
         ("trunk", "world", root),
         ("arm", "trunk", da.Revolute((1, 2, 3))),
-        ("hand", "arm", da.Universal()),
+        ("hand", "arm", da.joints.Universal()),
         ("head", "trunk", da.Spherical()),
     )
     for name, parent, joint in parts:
@@ -102,7 +102,7 @@ def test_work_is_the_energy_that_was_gained(flight):
     model, torques, time, q, v = flight
     a = da.forward_dynamics(model, q, v, torques(time))
     analysis = inverse_dynamics(Clip(model, time, q, v, a))
-    energy = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    energy = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     assert analysis.power.shape == (61, 4)
     assert analysis.names == model.joints.names
     assert analysis.work.sum() == pytest.approx(energy[-1] - energy[0], rel=1e-5)
@@ -151,7 +151,7 @@ def test_ground_force_is_the_rate_of_momentum_less_weight():
         moved = integrate(model, q.tolist(), (v * s + 0.5 * a * s * s).tolist())
         momenta.append(np.array(momentum(model, moved, (v + a * s).tolist()).to_list()))
     rate = (momenta[0] - momenta[1]) / (2 * h)
-    center, g = da.center_of_mass(model, q), np.array([0.3, -0.4, -9.7])
+    center, g = da.dynamics.center_of_mass(model, q), np.array([0.3, -0.4, -9.7])
     weight = model.total_mass * np.hstack([np.cross(center, g), g])
     close(found, rate - weight, 1e-6)
 
@@ -162,7 +162,7 @@ def test_centre_of_pressure():
     q, v = model.random_state(1)
     rest = np.zeros((1, model.nv))
     standing = inverse_dynamics(Clip(model, [0.0], q[None], rest, rest))
-    center = da.center_of_mass(model, q)
+    center = da.dynamics.center_of_mass(model, q)
     close(standing.center_of_pressure(0.25), [[center[0], center[1], 0.25]], 1e-11)
     close(standing.ground_force, [[0.0, 0.0, model.total_mass * 9.81]], 1e-11)
     moving = inverse_dynamics(Clip(model, [0.0], q[None], v[None], rest))
@@ -178,7 +178,7 @@ def test_centre_of_pressure():
 def test_motion_prescribed_in_time():
     """ANIM-ANALYSIS: the times of the clip reach joints that depend on them."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
-    lift = da.TimeDependent(da.Fixed(), driver=da.Prismatic((0, 0, 1)), motion=lambda t: [t * t * t])
+    lift = da.joints.TimeDependent(da.Fixed(), driver=da.Prismatic((0, 0, 1)), motion=lambda t: [t * t * t])
     solid = RigidInertia(2.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     builder.add_body("lift", parent="world", joint=lift, inertia=solid)
     shift = Transform.from_rotation_translation(np.eye(3).tolist(), (1.0, 0.0, 0.0))

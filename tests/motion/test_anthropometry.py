@@ -83,6 +83,6 @@ def test_the_ground_force_of_a_clip_accelerates_its_centre_of_mass(tmp_path: Pat
     assert tau.shape == clip.v.shape
     R = da.forward_kinematics(model, clip.q)["root"].rotation
     push = np.einsum("tij,tj->ti", R, tau[:, model.joint("root").linear])
-    com = da.center_of_mass(model, clip.q)
+    com = da.dynamics.center_of_mass(model, clip.q)
     acceleration = (com[2:] - 2.0 * com[1:-1] + com[:-2]) / 0.01**2
     np.testing.assert_allclose(push[1:-1], 50.0 * (acceleration + [0.0, 0.0, 9.81]), rtol=2e-3, atol=0.5)

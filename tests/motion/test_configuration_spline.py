@@ -27,9 +27,11 @@ def mixed_model() -> da.Model:
     builder = da.ModelBuilder()
     builder.add_body("trunk", "world", da.Free(), inertia=inertia)
     builder.add_body("arm", "trunk", da.Spherical(), inertia=inertia)
-    builder.add_body("plate", "arm", da.Planar(), inertia=inertia)
-    builder.add_body("hook", "plate", da.Composite([da.Revolute((1, 0, 0)), da.Spherical()]), inertia=inertia)
-    builder.add_body("tip", "hook", da.SphericalEuler("yxz"), inertia=inertia)
+    builder.add_body("plate", "arm", da.joints.Planar(), inertia=inertia)
+    builder.add_body(
+        "hook", "plate", da.joints.Composite([da.Revolute((1, 0, 0)), da.Spherical()]), inertia=inertia
+    )
+    builder.add_body("tip", "hook", da.joints.SphericalEuler("yxz"), inertia=inertia)
     return builder.build()
 
 
@@ -123,7 +125,7 @@ def test_a_joint_with_velocities_of_its_own_is_refused() -> None:
         return [2.0 * v[0]]
 
     builder = da.ModelBuilder()
-    joint = da.UserDefined(
+    joint = da.joints.UserDefined(
         "geared slider",
         1,
         1,

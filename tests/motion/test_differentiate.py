@@ -13,7 +13,7 @@ from dalembert.motion.differentiation import continuous, position_rates, velocit
 INERTIA = da.RigidInertia(1.0, (0.1, 0.0, 0.0), np.diag([0.2, 0.3, 0.25]))
 
 
-def one_joint(joint: da.Joint) -> da.Model:
+def one_joint(joint: da.joints.Joint) -> da.Model:
     builder = da.ModelBuilder()
     builder.add_body("body", joint=joint, inertia=INERTIA)
     return builder.build()
@@ -105,16 +105,16 @@ def test_free_bodies_move_with_velocity_in_body_axes_to_the_fourth_order() -> No
     "joint",
     [
         da.Revolute(),
-        da.Universal(),
-        da.SphericalEuler("xzy"),
-        da.SphericalExponential(),
-        da.Planar(),
+        da.joints.Universal(),
+        da.joints.SphericalEuler("xzy"),
+        da.joints.SphericalExponential(),
+        da.joints.Planar(),
         da.Free(),
-        da.Composite([da.Translation(), da.Spherical()]),
+        da.joints.Composite([da.joints.Translation(), da.Spherical()]),
     ],
     ids=lambda joint: joint.kind,
 )
-def test_velocity_and_acceleration_carry_the_motion_on(joint: da.Joint) -> None:
+def test_velocity_and_acceleration_carry_the_motion_on(joint: da.joints.Joint) -> None:
     """q(t + h) = q + h dq/dt + O(h^2), and the same for v, on a smooth motion along the manifold."""
     model = one_joint(joint)
     rng = np.random.default_rng(4)

@@ -90,13 +90,13 @@ def test_a_fixed_root_keeps_its_path_with_contacts_too() -> None:
 def test_a_linkage_moves_with_its_loop_closed() -> None:
     """Forces are those of the motor alone: with them, forward dynamics gives the motion back."""
     model = da.models.four_bar()
-    q, end = da.close_loops(model, [[0.2, 0.0, 0.0], [2.2, -0.9, 0.3]], hold=["crank_pivot"])
-    q, v = da.close_loops(model, q, [0.5, 0.0, 0.0], hold=["crank_pivot"])
+    q, end = da.constraints.close_loops(model, [[0.2, 0.0, 0.0], [2.2, -0.9, 0.3]], hold=["crank_pivot"])
+    q, v = da.constraints.close_loops(model, q, [0.5, 0.0, 0.0], hold=["crank_pivot"])
     move = da.motion.transition(model, (q, v), end, 1.0, knots=8, frame_time=0.002, iterations=300)
     assert move.converged
     assert np.all(np.diff(move.energies) <= 0.0)
     assert move.energies[-1] < 0.9 * move.energies[0]
-    assert np.abs(da.constraint_error(model, move.clip.q)).max() < 1e-11
+    assert np.abs(da.constraints.constraint_error(model, move.clip.q)).max() < 1e-11
     np.testing.assert_allclose(move.clip.q[[0, -1]], [q, end], atol=1e-9)
     np.testing.assert_allclose(move.clip.v[[0, -1]], [v, np.zeros(3)], atol=1e-9)
     assert_moves_as_it_says(move.clip)
@@ -104,7 +104,7 @@ def test_a_linkage_moves_with_its_loop_closed() -> None:
     a = da.forward_dynamics(model, move.clip.q, move.clip.v, move.tau)
     np.testing.assert_allclose(a, move.clip.a, atol=1e-9)
     rocker = da.forward_kinematics(model, move.clip.q)["rocker"]
-    pushes = da.loop_forces(model, move.clip.q, move.clip.v, move.tau)[:, 0, 3:]
+    pushes = da.constraints.loop_forces(model, move.clip.q, move.clip.v, move.tau)[:, 0, 3:]
     np.testing.assert_allclose(
         move.loop_forces[:, 0, 3:], np.einsum("tij,tj->ti", rocker.rotation, pushes), atol=1e-8
     )
@@ -156,9 +156,9 @@ def test_a_humanoid_gets_up_on_both_feet() -> None:
         assert np.abs(da.difference(model, clip.q[k], given)).max() < 1e-9
         assert np.abs(clip.v[k]).max() < 1e-9
     assert np.abs(move.residual).max() == 0.0
-    h = da.centroidal_momentum(model, clip.q, clip.v)
+    h = da.dynamics.centroidal_momentum(model, clip.q, clip.v)
     rate = (h[2:] - h[:-2]) / (clip.time[2:] - clip.time[:-2])[:, None]
-    com = da.center_of_mass(model, clip.q)
+    com = da.dynamics.center_of_mass(model, clip.q)
     total = move.contact_forces.sum(axis=1)
     moments, forces = total[1:-1, :3] - np.cross(com, total[:, 3:])[1:-1], total[1:-1, 3:]
     weight = model.total_mass * 9.81

@@ -191,7 +191,7 @@ def test_models_that_depend_on_time_and_policies():
     """RBDA-10.1-ADAPTIVE: a pendulum on a shaken pivot, damped by a policy that depends on time; its equation
     of motion is l q'' = -(g + y'') sin q - …, y = 0.1 sin 8 t.
     """
-    shaken = da.TimeDependent(
+    shaken = da.joints.TimeDependent(
         da.Revolute((0, 1, 0)), driver=da.Prismatic((0, 0, 1)), motion=lambda t: [0.1 * scalar.sin(8.0 * t)]
     )
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
@@ -217,9 +217,9 @@ def test_models_that_depend_on_time_and_policies():
 def test_closed_loops_stay_closed():
     """RBDA-10.1-ADAPTIVE: a four-bar keeps its loop and its energy."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), np.ones(model.nv))[:2]
+    q, v = da.constraints.close_loops(model, model.neutral(), np.ones(model.nv))[:2]
     motion = integrate_adaptive(model, q, v, duration=1.0, rtol=1e-9, atol=1e-9)
-    assert np.abs(da.constraint_error(model, motion.q)).max() < 1e-7
+    assert np.abs(da.constraints.constraint_error(model, motion.q)).max() < 1e-7
     energy = motion.trajectory().energy()
     assert np.ptp(energy) < 1e-6 * max(1.0, np.abs(energy).max())
 
@@ -230,14 +230,17 @@ def test_events_are_found_when_they_happen():
     builder.add_body("ball", "world", da.Free(), inertia=da.RigidInertia(1.0, (0.1, 0, 0), (0.1, 0.2, 0.25)))
     model = builder.build()
     q, v = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0]), np.array([2.0, 3.0, 4.0, 0.5, 0.0, 6.0])
-    center, rate = da.center_of_mass(model, q), da.point_motion(model, q, v, 0 * v, "ball")[1]
+    center, rate = (
+        da.dynamics.center_of_mass(model, q),
+        da.kinematics.point_motion(model, q, v, 0 * v, "ball")[1],
+    )
     rate = rate + np.cross(v[:3], [0.1, 0.0, 0.0])
 
     def height(t, q, v):
-        return da.center_of_mass(model, q)[2] - 0.5
+        return da.dynamics.center_of_mass(model, q)[2] - 0.5
 
     def climbing(t, q, v):
-        return da.centroidal_momentum(model, q, v)[5]
+        return da.dynamics.centroidal_momentum(model, q, v)[5]
 
     def never(t, q, v):
         return 1.0

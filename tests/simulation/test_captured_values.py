@@ -126,7 +126,7 @@ def test_compiled_functions_are_fixed_with_all_their_derivatives(kind):
 
 def slider(read):
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
-    joint = da.UserDefined(
+    joint = da.joints.UserDefined(
         "slider",
         1,
         1,
@@ -157,7 +157,7 @@ def test_user_defined_joints_follow(kind):
 def test_prescribed_motions_follow(kind):
     read, change = KINDS[kind]()
     builder = da.ModelBuilder()
-    joint = da.TimeDependent(
+    joint = da.joints.TimeDependent(
         da.Revolute((0, 0, 1)), driver=da.Prismatic((1, 0, 0)), motion=lambda t: [read() * t]
     )
     builder.add_body("body", "world", joint, inertia=da.RigidInertia(1.0, (0, 0, 0), np.eye(3)))
@@ -218,7 +218,7 @@ def test_loop_closures_follow(kind):
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled(da.Joint):
+class Scaled(da.joints.Joint):
     """A slider whose scale is read from elsewhere."""
 
     read: object
@@ -233,7 +233,7 @@ class Scaled(da.Joint):
         return Transform(Mat3.identity(), Vec3(self.read() * q[0], 0.0, 0.0))
 
     def subspace(self, q, time=None):
-        return (da.Motion(Vec3(0.0, 0.0, 0.0), Vec3(self.read(), 0.0, 0.0)),)
+        return (da.spatial.Motion(Vec3(0.0, 0.0, 0.0), Vec3(self.read(), 0.0, 0.0)),)
 
 
 @kinds
@@ -250,7 +250,7 @@ def test_joint_classes_of_the_caller_follow(kind):
 def test_derivatives_of_compiled_functions_keep_the_rates_of_user_defined_joints():
     scale = 2.0
     builder = da.ModelBuilder()
-    joint = da.UserDefined(
+    joint = da.joints.UserDefined(
         "scaled",
         1,
         1,

@@ -26,7 +26,7 @@ def upward(motion):
 def test_a_spinning_ball_rebounds_with_its_ratio(friction):
     """TOD-CONTACT: whatever its spin, and its speed along the ground."""
     e = 0.9
-    model = body(da.Sphere(0.1), friction=friction, restitution=e)
+    model = body(da.shapes.Sphere(0.1), friction=friction, restitution=e)
     v = np.zeros((3, 6))
     v[:, 5], v[1:, 3], v[1:, 1], v[2, :3] = -4.0, 3.0, 20.0, (-5.0, 12.0, 7.0)
     found = da.rollout(model, [0.0, 0.0, 0.11, *UPRIGHT], v, steps=1, dt=0.005, contact="rigid")
@@ -34,7 +34,7 @@ def test_a_spinning_ball_rebounds_with_its_ratio(friction):
 
 
 @pytest.mark.parametrize(
-    "shape", [da.Box((0.15, 0.15, 0.15)), da.Cylinder(0.1, 0.1)], ids=["cube", "cylinder"]
+    "shape", [da.shapes.Box((0.15, 0.15, 0.15)), da.shapes.Cylinder(0.1, 0.1)], ids=["cube", "cylinder"]
 )
 def test_what_bounces_on_its_corners_does_not_climb(shape):
     """TOD-CONTACT: in flight a step keeps E - m g h v_z / 2; contact never adds to it."""
@@ -61,7 +61,7 @@ def test_light_bodies_bear_heavy_ones(law, sinks, ratio):
     for name, mass, side in (("light", 1000.0 / ratio, 0.2), ("heavy", 1000.0, 0.5)):
         inertia = da.RigidInertia(mass, (0, 0, 0), (mass * side**2 / 6,) * 3)
         builder.add_body(name, "world", da.Free(), inertia=inertia)
-        builder.add_shape(name, da.Box((side, side, side)))
+        builder.add_shape(name, da.shapes.Box((side, side, side)))
     model = builder.build().with_ground(friction=0.6)
     q = np.array([0.0, 0.0, 0.1, *UPRIGHT, 0.0, 0.0, 0.45, *UPRIGHT])
     found = da.rollout(model, q, np.zeros(12), steps=400, dt=0.005, contact=law)
@@ -81,7 +81,7 @@ def test_what_tumbles_keeps_its_energy(law):
     tensor = np.diag([0.05, 0.10, 0.13]) / 12.0
     inertia = da.RigidInertia(1.0, (0.02, -0.01, 0.03), tensor)
     builder.add_body("brick", "world", da.Free(), inertia=inertia)
-    builder.add_shape("brick", da.Box((0.3, 0.2, 0.1)))
+    builder.add_shape("brick", da.shapes.Box((0.3, 0.2, 0.1)))
     model = builder.build().with_ground().with_values({"gravity": (0.0, 0.0, 0.0)})
     rng = np.random.default_rng(5)
     q, v = np.tile(model.neutral(), (200, 1)), rng.normal(size=(200, 6)) * [8.0, 8.0, 8.0, 2.0, 2.0, 2.0]

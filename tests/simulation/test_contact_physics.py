@@ -27,12 +27,12 @@ def free_body(shape, mass, inertia, *, slope=0.0, friction=0.5, restitution=0.0)
 
 
 def ball(mass=1.0, **options):
-    return free_body(da.Sphere(R), mass, (0.4 * mass * R * R,) * 3, **options)
+    return free_body(da.shapes.Sphere(R), mass, (0.4 * mass * R * R,) * 3, **options)
 
 
 def box(mass=2.0, **options):
     side = 2.0 * R
-    return free_body(da.Box((side, side, side)), mass, (mass * side**2 / 6.0,) * 3, **options)
+    return free_body(da.shapes.Box((side, side, side)), mass, (mass * side**2 / 6.0,) * 3, **options)
 
 
 def world_velocity(trajectory):
@@ -68,7 +68,7 @@ def test_small_bodies_stick_as_large_ones_do():
     mu, slope, dt = 0.5, np.arctan(0.25), 0.005
     for side in (0.01, 0.1, 5.0):
         inertia = 0.1 * side**2 * np.array([0.0885, 0.0885, 0.1667])
-        model = free_body(da.Box((side, side, side / 4)), 0.1, inertia, slope=slope, friction=mu)
+        model = free_body(da.shapes.Box((side, side, side / 4)), 0.1, inertia, slope=slope, friction=mu)
         start = [0.0, 0.0, side / 8, *UPRIGHT]
         found = da.rollout(model, start, np.zeros(6), steps=400, dt=dt, contact="rigid")
         assert abs(found.q[-1, 0]) < 1e-3
@@ -111,7 +111,7 @@ def test_without_restitution_and_weight_nothing_comes_back():
     """What a soft point bears after an impact dies down; none of it may be taken for a lasting load."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("ball", "world", da.Free(), inertia=da.RigidInertia(1.0, (0.0,) * 3, (0.004,) * 3))
-    builder.add_shape("ball", da.Sphere(R))
+    builder.add_shape("ball", da.shapes.Sphere(R))
     still = builder.build().with_ground()
     start, v = [0.0, 0.0, R + 0.01, *UPRIGHT], [0.0, 0.0, 0.0, 0.3, 0.0, -1.0]
     for dt in (5e-4, 5e-3):
@@ -163,14 +163,14 @@ def test_contact_does_no_work_in_a_thousand_drops(iterations):
     q, v, rng = random_drops(1000, 5)
     e, mu = rng.uniform(size=(2, 1000))
     worst, deepest = -np.inf, 0.0
-    energy = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    energy = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     for _ in range(300):
         found = dict(zip(names, step(q, v, e, mu, 0.002, **carried), strict=True))
         q, v, carried = found["q"], found["v"], {name: found[name] for name in carried}
         worst = max(worst, float(np.max(found["work"])))
         deepest = min(deepest, float(np.min(found["gap"])))
     assert worst <= 1e-12
-    after = da.kinetic_energy(model, q, v) + da.potential_energy(model, q)
+    after = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     # A semi-implicit step keeps E - m g h v_z / 2, of which a rebound changes the sign.
     assert np.all(after < energy + 1.0 * G * 0.002 * 10.0)
     assert np.all(found["fault"] == 0.0)
@@ -242,7 +242,7 @@ def test_springs_and_damping_of_joints_are_implicit(law):
 def test_loops_stay_closed_in_the_same_solver():
     """Errors against a finer Runge-Kutta solution halve with the step, gaps of loops fall to a quarter."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), np.array([1.0, 0.0, 0.0]))
+    q, v = da.constraints.close_loops(model, model.neutral(), np.array([1.0, 0.0, 0.0]))
     fine = da.rollout(model, q, v, steps=1000, dt=0.001, integrator="rk4").q[-1]
     errors, gaps = [], []
     for steps in (500, 1000):
@@ -309,7 +309,7 @@ def test_external_forces_act_in_their_frame_whether_there_is_contact_or_not(fram
     builder = da.ModelBuilder()
     stone = da.RigidInertia(2.0, (0.3, -0.1, 0.2), (0.4, 0.4, 0.4))
     builder.add_body("stone", "world", da.Free(), inertia=stone)
-    builder.add_shape("stone", da.Sphere(R))
+    builder.add_shape("stone", da.shapes.Sphere(R))
     model = builder.build().with_ground()
     q, v = model.random_state(4)
     q[2] = 5.0
@@ -327,7 +327,7 @@ def test_external_forces_act_in_their_frame_whether_there_is_contact_or_not(fram
 def test_a_missing_mesh_is_named(tmp_path):
     builder = da.ModelBuilder()
     builder.add_body("stone", "world", da.Free(), inertia=da.RigidInertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1)))
-    builder.add_shape("stone", da.Mesh(str(tmp_path / "stone.stl")))
+    builder.add_shape("stone", da.shapes.Mesh(str(tmp_path / "stone.stl")))
     model = builder.build().with_ground()
     with pytest.raises(FileError, match=r"stone\.stl"):
         da.rollout(model, [0.0, 0.0, 1.0, *UPRIGHT], np.zeros(6), steps=5, contact="rigid")
@@ -340,7 +340,7 @@ def test_a_stack_of_ten_boxes_rests_for_a_minute():
     inertia = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (side**2 / 6.0,) * 3)
     for k in range(count):
         builder.add_body(f"box {k}", "world", da.Free(), inertia=inertia)
-        builder.add_shape(f"box {k}", da.Box((side, side, side)))
+        builder.add_shape(f"box {k}", da.shapes.Box((side, side, side)))
     model = builder.build().with_ground(friction=0.6)
     pairs = [("ground", "box 0"), *((f"box {k}", f"box {k + 1}") for k in range(count - 1))]
     q = np.concatenate([[0.0, 0.0, (k + 0.5) * side, *UPRIGHT] for k in range(count)])

@@ -113,7 +113,7 @@ def test_cat_turns_over_without_angular_momentum():
     back = fall.poses().rotation[:, 0, :, 2]
     assert back[0] @ [0.0, 0.0, 1.0] == -1.0
     np.testing.assert_allclose(back[-1], [0.0, 0.0, 1.0], atol=5e-3)
-    height = da.center_of_mass(fall.model, fall.q)[:, 2]
+    height = da.dynamics.center_of_mass(fall.model, fall.q)[:, 2]
     np.testing.assert_allclose(height, height[0] - 0.5 * 9.81 * fall.time**2, atol=1e-3)
 
 
@@ -216,11 +216,11 @@ def test_humanoid_falls_down_the_stairs_losing_energy_and_is_borne_by_the_ground
     assert np.diff(fall.energy() + springs).max() < 1e-9
     outer = np.isin([first for first, _ in fall.contacts.names], ["ground", "world"])
     weight = np.array([0.0, 0.0, float(model.total_mass) * 9.81])
-    momentum = da.centroidal_momentum(model, fall.q, fall.v)[..., 3:]
+    momentum = da.dynamics.centroidal_momentum(model, fall.q, fall.v)[..., 3:]
     impulse = (force[:, outer].sum(axis=1) - weight).sum(axis=0) * 0.002
     np.testing.assert_allclose(momentum[-1] - momentum[0], impulse, atol=2.0)
     assert np.abs(fall.v[-1]).max() < 1e-2
-    height = da.center_of_mass(model, fall.q[[0, -1]])[:, 2]
+    height = da.dynamics.center_of_mass(model, fall.q[[0, -1]])[:, 2]
     assert height[0] > 1.4
     assert height[1] < 0.2
     np.testing.assert_allclose(force[-1, outer].sum(axis=0), weight, atol=0.01 * weight[2])

@@ -35,8 +35,8 @@ def flying_tree(seed, kinds=("free", "spherical", "universal", "spherical_expone
 
 def momentum(model, q, v):
     """Angular momentum about the world's origin, and linear momentum."""
-    h = da.centroidal_momentum(model, q, v)
-    moment = h[..., :3] + np.cross(da.center_of_mass(model, q), h[..., 3:])
+    h = da.dynamics.centroidal_momentum(model, q, v)
+    moment = h[..., :3] + np.cross(da.dynamics.center_of_mass(model, q), h[..., 3:])
     return np.concatenate([moment, h[..., 3:]], axis=-1)
 
 
@@ -64,7 +64,7 @@ def test_order_by_refinement_on_a_ball_joint(integrator):
 @pytest.mark.parametrize("integrator", ORDERS)
 def test_order_by_refinement_where_a_joint_moves_with_time(integrator):
     """RBDA-3.1-FDX: a pendulum on a shaken pivot, q'' = -(g + y'') sin q - d q', y = 0.1 sin 8 t."""
-    shaken = da.TimeDependent(
+    shaken = da.joints.TimeDependent(
         da.Revolute((0, 1, 0)), driver=da.Prismatic((0, 0, 1)), motion=lambda t: [0.1 * scalar.sin(8.0 * t)]
     )
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
@@ -109,7 +109,7 @@ def test_the_variational_step_keeps_the_momentum_of_a_multibody(seed):
     h = momentum(model, run.q, run.v)
     assert np.linalg.norm(h[0, :3]) > 0.1
     close(h, np.broadcast_to(h[0], h.shape), 1e-10)
-    about_center = da.centroidal_momentum(model, run.q, run.v)
+    about_center = da.dynamics.centroidal_momentum(model, run.q, run.v)
     close(about_center, np.broadcast_to(about_center[0], h.shape), 1e-10)
     other = da.rollout(model, q, v, steps=1000, dt=0.005, integrator="heun", every=1000)
     assert np.abs(momentum(model, other.q[-1], other.v[-1]) - h[0]).max() > 1e-6
@@ -126,9 +126,9 @@ def test_the_variational_step_throws_a_multibody_along_its_parabola():
     tau = np.array([0.0] * 6 + [0.2, -0.1, 0.3, 0.1, 0.2, -0.4])
     run = da.rollout(model, q, v, tau, steps=200, dt=0.01, integrator="variational", every=20)
     t = run.time[:, np.newaxis]
-    h = da.centroidal_momentum(model, run.q, run.v)
+    h = da.dynamics.centroidal_momentum(model, run.q, run.v)
     mass = sum(model.value(f"{body.name}.mass") for body in model.bodies)
-    c = da.center_of_mass(model, run.q)
+    c = da.dynamics.center_of_mass(model, run.q)
     close(h[:, 3:], h[0, 3:] + mass * g * t, 1e-10)
     close(h[:, :3], np.broadcast_to(h[0, :3], (11, 3)), 1e-10)
     close(c, c[0] + h[0, 3:] / mass * t + 0.5 * g * t**2, 1e-10)
@@ -153,7 +153,7 @@ def test_the_variational_step_takes_ball_joints_wherever_they_are():
     rng = np.random.default_rng(5)
     builder = da.ModelBuilder(gravity=(0.0, 0.0, 0.0))
     builder.add_body("trunk", "world", da.Free(), inertia=inertia(rng))
-    arm = da.Composite([da.Prismatic((1, 0, 0)), da.Spherical()])
+    arm = da.joints.Composite([da.Prismatic((1, 0, 0)), da.Spherical()])
     builder.add_body("arm", "trunk", arm, placement=place(rng), inertia=inertia(rng))
     tail = JOINTS["sphere_in_cylinder"](rng)
     builder.add_body("tail", "trunk", tail, placement=place(rng), inertia=inertia(rng))
@@ -188,7 +188,7 @@ def test_pendulum_energy_does_not_drift_in_a_million_steps():
     model = da.models.pendulum(length=1.0)
     steps = 1_000_000
     run = da.rollout(model, [2.0], [0.0], steps=steps, dt=0.01, integrator="variational", every=10)
-    swing = np.ptp(da.potential_energy(model, np.array([[0.0], [np.pi]])))
+    swing = np.ptp(da.dynamics.potential_energy(model, np.array([[0.0], [np.pi]])))
     error = (run.energy() - run.energy()[0]) / swing
     tenth = len(error) // 10
     first, last = error[:tenth], error[-tenth:]
@@ -386,7 +386,7 @@ def test_the_energy_of_spin_is_kept(make, integrator):
     model = make()
     q, v = spun(model, 0.1, 0.005)
     run = da.rollout(model, q, v, steps=1000, dt=0.005, every=1000, integrator=integrator)
-    start, end = (da.kinetic_energy(model, run.q[:, k], run.v[:, k]) for k in (0, -1))
+    start, end = (da.dynamics.kinetic_energy(model, run.q[:, k], run.v[:, k]) for k in (0, -1))
     assert np.abs(end / start - 1.0).max() < 0.01
     assert not run.energy_gain.any()
 
@@ -409,7 +409,7 @@ def test_jointed_bricks_keep_the_energy_of_their_spin():
     model = brick_chain()
     q, v = spun(model, 0.03, 0.005)
     run = da.rollout(model, q, v, steps=1000, dt=0.005, every=1000)
-    start, end = (da.kinetic_energy(model, run.q[:, k], run.v[:, k]) for k in (0, -1))
+    start, end = (da.dynamics.kinetic_energy(model, run.q[:, k], run.v[:, k]) for k in (0, -1))
     assert np.abs(end / start - 1.0).max() < 0.02
 
 
@@ -430,7 +430,7 @@ def test_energy_that_no_work_explains_is_reported():
     q, v = spun(model, 1.0, 0.05)
     with pytest.warns(RuntimeWarning, match="gained energy that no work explains"):
         run = da.rollout(model, q, v, steps=100, dt=0.05)
-    energy = da.kinetic_energy(model, run.q, run.v)
+    energy = da.dynamics.kinetic_energy(model, run.q, run.v)
     gained = energy[:, :-8].max(axis=1) > 1.02 * energy[:, 0]
     assert gained.sum() > 5
     assert np.all(run.energy_gain[gained] > 0.0)

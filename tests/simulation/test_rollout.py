@@ -140,15 +140,18 @@ def test_observers_see_every_frame():
     )
     np.testing.assert_allclose(found.observed["energy"], found.energy(), rtol=1e-14)
     np.testing.assert_allclose(
-        found.observed["momentum"], da.centroidal_momentum(model, found.q, found.v), atol=1e-14
+        found.observed["momentum"], da.dynamics.centroidal_momentum(model, found.q, found.v), atol=1e-14
     )
     np.testing.assert_allclose(found.observed["both"][..., 0], found.q[..., 0] + found.time, atol=1e-15)
     np.testing.assert_array_equal(found.observed["both"][..., 1], found.v[..., 1])
     loop = da.models.four_bar()
-    q, v = da.close_loops(loop, loop.neutral(), np.array([1.0, 0.0, 0.0]))
+    q, v = da.constraints.close_loops(loop, loop.neutral(), np.array([1.0, 0.0, 0.0]))
     closed = da.rollout(loop, q, v, steps=50, dt=0.001, observe="constraint_error")
     np.testing.assert_allclose(
-        closed.observed["constraint_error"], da.constraint_error(loop, closed.q), rtol=0, atol=1e-14
+        closed.observed["constraint_error"],
+        da.constraints.constraint_error(loop, closed.q),
+        rtol=0,
+        atol=1e-14,
     )
     assert np.abs(closed.observed["constraint_error"]).max() < 1e-4
 
@@ -312,5 +315,5 @@ def test_loops_must_be_closed_at_the_start():
         da.rollout(model, q, v, steps=5, dt=DT)
     with pytest.raises(StateError, match=r"start of sample \(1,\) loops .* are open by"):
         da.rollout(model, np.stack([q, q + [0.1, 0.0, 0.0]]), np.zeros(3), steps=5, dt=DT)
-    fitting = da.close_loops(model, q, v)
+    fitting = da.constraints.close_loops(model, q, v)
     assert np.isfinite(da.rollout(model, *fitting, steps=5, dt=DT).q).all()

@@ -119,11 +119,11 @@ def test_energy_and_poses_are_those_of_the_parameters(tmp_path):
 def test_loops_are_closed_for_the_parameters_of_each_sample():
     """A start that closes the loop of the sample's own lengths is no error, one that does not is."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, np.array(model.neutral()), np.zeros(model.nv))
+    q, v = da.constraints.close_loops(model, np.array(model.neutral()), np.zeros(model.nv))
     joint = model.bodies[-1].joint_name
     other = np.array(model.value(f"{joint}.placement"))
     other[:, 3] *= 1.2
-    fitting, _ = da.close_loops(model.with_values({f"{joint}.placement": other}), q, v)
+    fitting, _ = da.constraints.close_loops(model.with_values({f"{joint}.placement": other}), q, v)
     found = da.rollout(model, fitting, v, steps=3, dt=0.001, parameters={f"{joint}.placement": other})
     assert not found.failed
     with pytest.raises(DalembertError, match="loops or constraints are open"):

@@ -149,7 +149,7 @@ def test_a_push_at_a_centre_of_mass_moves_it_and_turns_nothing():
     push[3:6, 0, 3:] = (1.0, 2.0, 3.0)
     found = da.rollout(rock, q, np.zeros(6), steps=10, dt=DT, external_forces=push, external_frame="center")
     np.testing.assert_allclose(found.v[-1, :3], 0.0, atol=1e-12)
-    momentum = da.centroidal_momentum(rock, found.q[-1], found.v[-1])[3:]
+    momentum = da.dynamics.centroidal_momentum(rock, found.q[-1], found.v[-1])[3:]
     np.testing.assert_allclose(momentum, np.array([1.0, 2.0, 3.0]) * 3 * DT, rtol=1e-12)
 
 

@@ -15,7 +15,10 @@ import dalembert as da
 from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.model.tree import PerBody
 
-MODULES = (da, da.contact, da.control, da.motion, da.analysis, da.viewer, da.models)
+MODULES = (
+    *(da, da.contact, da.control, da.motion, da.analysis, da.viewer, da.models, da.dynamics, da.kinematics),
+    *(da.constraints, da.geometry, da.identification, da.cartesian, da.floating_base, da.joints, da.shapes),
+)
 PUBLISHED_COSTS = (da.textbook, da.textbook.MODULES["published_costs"].split())
 
 NOD = "\n".join(
@@ -123,10 +126,10 @@ def hopper() -> da.Model:
     """A ball joint and a slider on it, with shapes above a floor: nq = 5, nv = 4."""
     builder = da.ModelBuilder(name="hopper")
     solid = da.RigidInertia(1.3, (0.1, 0.05, -0.2), np.diag([0.1, 0.12, 0.09]))
-    ball = (da.Sphere(0.1, name="ball"),)
+    ball = (da.shapes.Sphere(0.1, name="ball"),)
     builder.add_body("thigh", "world", da.Spherical(), "hip", inertia=solid, shapes=ball)
     builder.add_body("shank", "thigh", da.Prismatic((0, 0, 1)), "knee", inertia=solid, shapes=ball)
-    builder.add_shape("world", da.Plane())
+    builder.add_shape("world", da.shapes.Plane())
     return builder.build()
 
 
@@ -199,7 +202,7 @@ def overrides() -> dict[str, dict[str, Any]]:
         "generalized_force": {"forces": np.ones((2, 3))},
         "identify": {"model": arm} | dict.fromkeys(("q", "v", "a", "tau"), rows),
         "parallel_transport": {"q": np.tile(hopper().neutral(), (3, 1)), "v": np.zeros((3, 4))},
-        "with_inertial_parameters": {"parameters": da.inertial_parameters(hopper())},
+        "with_inertial_parameters": {"parameters": da.identification.inertial_parameters(hopper())},
         "operational_space": {"position": np.ones(3)},
         "covariant_derivative": {"field": lambda model, q: [q[0]] * 4},
         "Mesh": {"path": "mesh.stl"},
@@ -295,7 +298,8 @@ CLASSES: dict[str, dict[str, Any]] = {
     "Cylinder": {"radius": 0.1, "length": 1.0},
     "Cylindrical": {},
     "EdgeEdge": {"body": "shank", "edge": np.eye(3)[:2], "on": "world", "other": -np.eye(3)[:2]},
-    "Ellipsoid": {"a": 1.0, "b": 2.0, "c": 3.0},
+    "Ellipsoid": {"radii": (0.1, 0.2, 0.3)},
+    "EllipsoidJoint": {"a": 1.0, "b": 2.0, "c": 3.0},
     "GapFunction": {},
     "HeightField": {"heights": np.zeros((3, 3)), "size": (1.0, 1.0)},
     "Helical": {},

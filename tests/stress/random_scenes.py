@@ -47,15 +47,21 @@ def shape(rng, size, surface):
     """A box, a ball or a capsule that fits into a box."""
     kind, radius = rng.integers(3), float(size.min() / 2)
     if kind == 0:
-        return da.Box(tuple(size), **surface)
-    return da.Sphere(radius, **surface) if kind == 1 else da.Capsule(radius, float(size.max() / 2), **surface)
+        return da.shapes.Box(tuple(size), **surface)
+    return (
+        da.shapes.Sphere(radius, **surface)
+        if kind == 1
+        else da.shapes.Capsule(radius, float(size.max() / 2), **surface)
+    )
 
 
 def light_root(mass):
     """A light ball that carries ten kilograms on a hinge, which pass through the ground."""
     builder = da.ModelBuilder()
     inertia = cuboid(mass, (0.1, 0.1, 0.1))
-    builder.add_body("root", parent="world", joint=da.Free(), inertia=inertia, shapes=[da.Sphere(0.05)])
+    builder.add_body(
+        "root", parent="world", joint=da.Free(), inertia=inertia, shapes=[da.shapes.Sphere(0.05)]
+    )
     heavy = cuboid(10.0, (0.2, 0.1, 0.1))
     heavy = da.RigidInertia(heavy.mass, (0.0, 0.0, -0.15), heavy.inertia_at_com)
     joint = da.Revolute(axis=(0, 0, 1))

@@ -87,7 +87,7 @@ def test_no_argument_of_any_kind_raises_a_foreign_error(calls: list[BaseCall]) -
 INTEGERS = {
     "rollout steps": lambda n: da.rollout(hopper(), hopper().neutral(), np.zeros(4), steps=n),
     "rollout every": lambda n: da.rollout(hopper(), hopper().neutral(), np.zeros(4), steps=4, every=n),
-    "geodesic": lambda n: da.geodesic(hopper(), hopper().neutral(), np.zeros(4), 0.01, n),
+    "geodesic": lambda n: da.geometry.geodesic(hopper(), hopper().neutral(), np.zeros(4), 0.01, n),
     "gu": da.models.gu,
     "ladder": da.models.ladder,
     "random_tree": lambda n: da.models.random_tree(1, bodies=n),
@@ -95,11 +95,11 @@ INTEGERS = {
     "threads": da.set_num_threads,
     "contact_sheet": lambda n: da.viewer.contact_sheet(hopper(), Path("unused.png"), frames=n),
     "binary_tree": da.analysis.binary_tree,
-    "inverse_kinematics": lambda n: da.inverse_kinematics(
+    "inverse_kinematics": lambda n: da.kinematics.inverse_kinematics(
         hopper(), {"shank": np.ones(3)}, hopper().neutral(), max_iterations=n
     ),
     "Rigid": lambda n: da.contact.Rigid(iterations=n),
-    "close_loops": lambda n: da.close_loops(hopper(), hopper().neutral(), max_iterations=n),
+    "close_loops": lambda n: da.constraints.close_loops(hopper(), hopper().neutral(), max_iterations=n),
 }
 
 

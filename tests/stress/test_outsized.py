@@ -23,8 +23,8 @@ import dalembert as da
 
 def scene(kind, count):
     builder = da.ModelBuilder()
-    builder.add_shape("world", da.Plane())
-    shape = da.Box((0.1, 0.1, 0.1)) if kind == "boxes" else da.Sphere(0.05)
+    builder.add_shape("world", da.shapes.Plane())
+    shape = da.shapes.Box((0.1, 0.1, 0.1)) if kind == "boxes" else da.shapes.Sphere(0.05)
     inertia = da.RigidInertia(1.0, (0.0, 0.0, 0.0), 0.002 * np.eye(3))
     for k in range(count):
         builder.add_body(f"body{k}", parent="world", joint=da.Free(), inertia=inertia, shapes=[shape])

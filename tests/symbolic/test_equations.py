@@ -94,7 +94,7 @@ def test_closed_loops_have_multipliers(make):
     """[[M, K^T], [K, 0]] (a, -lambda) = (tau - b, k) gives the accelerations of the closed system."""
     model = make()
     found = equations_of_motion(model, parameters="all")
-    q = da.close_loops(model, rng.normal(scale=0.2, size=model.nq))
+    q = da.constraints.close_loops(model, rng.normal(scale=0.2, size=model.nq))
     q = q[0] if isinstance(q, tuple) else q
     K = found.lambdify("constraint_jacobian")(q)
     null = np.linalg.svd(K)[2][len(K) :]
@@ -229,7 +229,7 @@ def test_constraints_of_the_user_and_of_time_are_formulas():
     builder.add_body(
         "bead",
         "world",
-        da.Translation(),
+        da.joints.Translation(),
         "wire",
         inertia=da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
     )
@@ -239,7 +239,7 @@ def test_constraints_of_the_user_and_of_time_are_formulas():
     assert str(found.constraint_bias.T) == "Matrix([[2*xdot**2, 0]])"
     assert str(found.equations[0].rhs) == "-2*lambda_1*x + tau_x"
 
-    shaken = da.TimeDependent(
+    shaken = da.joints.TimeDependent(
         da.Revolute((0.0, 1.0, 0.0)),
         driver=da.Prismatic((0.0, 0.0, 1.0)),
         motion=lambda t: [0.1 * da.scalar.sin(2.0 * t)],

@@ -24,7 +24,7 @@ def spherical_pendulum():
     builder.add_body(
         "bob",
         "world",
-        da.Universal((0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
+        da.joints.Universal((0.0, 0.0, 1.0), (0.0, -1.0, 0.0)),
         "pivot",
         inertia=da.RigidInertia(1.0, (0.0, 0.0, -1.0), ORIGIN),
     )
@@ -186,7 +186,11 @@ def test_planar_body():
     """(I + m l^2) w' + m l (vy' + w vx) and m (vx' - w vy - l w^2): a body whose frame is off its centre."""
     builder = da.ModelBuilder(name="puck")
     builder.add_body(
-        "puck", "world", da.Planar(), "table", inertia=da.RigidInertia(1.0, (0.2, 0.0, 0.0), (0.5, 0.5, 1.0))
+        "puck",
+        "world",
+        da.joints.Planar(),
+        "table",
+        inertia=da.RigidInertia(1.0, (0.2, 0.0, 0.0), (0.5, 0.5, 1.0)),
     )
     found = equations_of_motion(builder.build(), parameters=("puck.mass", "puck.com", "puck.inertia"))
     assert str(found.mass_matrix) == "Matrix([[I_zz + l**2*m, 0, l*m], [0, m, 0], [l*m, 0, m]])"

@@ -40,21 +40,26 @@ def simulate(model, q, v, steps, dt, **options):
     errors = []
     for _ in range(steps):
         q, v = da.step(model, q, v, np.zeros(model.nv), dt, **options)
-        errors.append(np.abs(da.constraint_error(model, q)).max())
+        errors.append(np.abs(da.constraints.constraint_error(model, q)).max())
     return q, v, np.array(errors)
 
 
 def test_a_closure_function_gives_the_motion_of_the_loop_equations():
     """RBDA-8.11-GAMMA: integrating y alone leaves no loop error, and the trajectory is the same."""
     implicit, explicit = slider_crank(explicit=False), slider_crank(explicit=True)
-    q = da.close_loops(implicit, [0.4, -0.55, 0.0], hold=["crank_pivot"])
+    q = da.constraints.close_loops(implicit, [0.4, -0.55, 0.0], hold=["crank_pivot"])
     lean = math.asin(CRANK / ROD * math.sin(0.4))
     np.testing.assert_allclose(
         q, [0.4, -0.4 - lean, CRANK * math.cos(0.4) + ROD * math.cos(lean) - CRANK - ROD]
     )
     rate = -CRANK / ROD * math.cos(0.4) / math.cos(lean)
     v = np.array([3.0, 3.0 * (rate - 1.0), 0.0])
-    v = v - np.linalg.pinv(da.constraint_jacobian(implicit, q)) @ da.constraint_jacobian(implicit, q) @ v
+    v = (
+        v
+        - np.linalg.pinv(da.constraints.constraint_jacobian(implicit, q))
+        @ da.constraints.constraint_jacobian(implicit, q)
+        @ v
+    )
     v = v * 3.0 / v[0]
     a = simulate(implicit, q, v, 500, 0.002, integrator="rk4", stabilization=None)
     b = simulate(explicit, q, v, 500, 0.002, integrator="rk4")
@@ -67,7 +72,7 @@ def test_a_closure_function_gives_the_motion_of_the_loop_equations():
 def test_loops_drift_without_stabilisation_and_not_with_it():
     """RBDA-8.3-BAUMGARTE: the error grows without it; with it, it stays, and T_stab matters little."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, np.zeros(3), [4.0, 0.0, 0.0], hold=["crank_pivot"])
+    q, v = da.constraints.close_loops(model, np.zeros(3), [4.0, 0.0, 0.0], hold=["crank_pivot"])
     drift = simulate(model, q, v, 4000, 0.002, stabilization=None)[2]
     assert drift[-500:].max() > 3.0 * drift[:500].max()
     kept = [simulate(model, q, v, 4000, 0.002, stabilization=T)[2] for T in (0.05, 0.1)]

@@ -57,7 +57,7 @@ def test_the_error_of_a_far_frame_is_flat_and_then_quadratic(dtype, eps):
     """RBDA-10.1-FARFRAME: constant for |c| < 1, proportional to |c|^2 beyond (Figure 10.2), in space too."""
     rng = np.random.default_rng(1)
     body = da.RigidInertia(2.0, (0.0, 0.0, 0.0), (1.0, 1.5, 2.0))
-    v, f = da.Motion.of(rng.normal(size=6).tolist()), da.Force.of(rng.normal(size=6).tolist())
+    v, f = da.spatial.Motion.of(rng.normal(size=6).tolist()), da.spatial.Force.of(rng.normal(size=6).tolist())
     distances = [0.01, 0.1, 1.0, 10.0, 100.0]
     medians = []
     for distance in distances:

@@ -30,7 +30,7 @@ def test_k_is_the_difference_of_two_body_jacobians():
     for body in model.bodies:
         parent = "world" if body.parent < 0 else model.bodies[body.parent].name
         builder.add_body(body.name, parent, body.joint, placement=body.placement, inertia=body.inertia)
-    builder.add_loop("loop", *names, da.Universal(), random_placement(rng), random_placement(rng))
+    builder.add_loop("loop", *names, da.joints.Universal(), random_placement(rng), random_placement(rng))
     model = builder.build()
     q, v = (x.tolist() for x in model.random_state(6))
     loop = model.loops["loop"]
@@ -103,8 +103,8 @@ def test_a_fixed_loop_joint_closes_any_loop(seed):
     tau = np.array([0.7, 0.0, 0.2])
     a = da.forward_dynamics(direct, q, v, tau)
     full_q, full_v = np.array([*q, *state.q]), np.array([*v, *state.v])
-    np.testing.assert_allclose(da.constraint_error(universal, full_q), 0.0, atol=1e-9)
-    np.testing.assert_allclose(da.constraint_jacobian(universal, full_q) @ full_v, 0.0, atol=1e-9)
+    np.testing.assert_allclose(da.constraints.constraint_error(universal, full_q), 0.0, atol=1e-9)
+    np.testing.assert_allclose(da.constraints.constraint_jacobian(universal, full_q) @ full_v, 0.0, atol=1e-9)
     b = da.forward_dynamics(universal, full_q, full_v, [*tau, 0.0], method="null_space")
     np.testing.assert_allclose(b[:3], a, rtol=1e-7, atol=1e-8)
 
@@ -118,8 +118,8 @@ def test_active_loop_forces_are_external_forces_on_both_bodies():
             name, parent, da.Spherical(), placement=random_placement(rng), inertia=random_inertia(rng)
         )
     for name, p, s, joint in (
-        ("first", "b", "d", da.Universal((0.6, 0.8, 0.0), (0.0, 0.0, 1.0))),
-        ("second", "world", "d", da.Cylindrical((0.0, 0.6, 0.8))),
+        ("first", "b", "d", da.joints.Universal((0.6, 0.8, 0.0), (0.0, 0.0, 1.0))),
+        ("second", "world", "d", da.joints.Cylindrical((0.0, 0.6, 0.8))),
         ("third", "b", "world", da.Spherical()),
         ("passive", "c", "world", da.Revolute()),
     ):
@@ -166,7 +166,7 @@ def test_cut_bodies_move_alike_under_the_loop_forces(model):
     a = da.forward_dynamics(model, q, v, tau)
     forces = np.zeros((len(model.bodies), 6))
     poses = forward_kinematics(model, q.tolist())
-    for loop, f in zip(model.loops, da.loop_forces(model, q, v, tau)):
+    for loop, f in zip(model.loops, da.constraints.loop_forces(model, q, v, tau)):
         on_s = loop.placement_successor.inverse_apply(da.spatial.Force.of(f.tolist()))
         forces[loop.successor] += on_s.to_list()
         on_p = poses[loop.predecessor].apply(poses[loop.successor].inverse_apply(on_s))
@@ -195,7 +195,7 @@ def test_a_spring_at_the_chord_or_in_the_tree_gives_the_same_motion():
     a = da.forward_dynamics(chord, q, v, np.zeros(3), forces)
     q_tree = np.array([*q[:2], pin.q[0] - pin_at_rest(chord)])
     v_tree = np.array([*v[:2], pin.v[0]])
-    np.testing.assert_allclose(da.constraint_error(tree, q_tree), 0.0, atol=1e-9)
+    np.testing.assert_allclose(da.constraints.constraint_error(tree, q_tree), 0.0, atol=1e-9)
     b = da.forward_dynamics(tree, q_tree, v_tree, [0.0, 0.0, torque])
     np.testing.assert_allclose(b[:2], a[:2], rtol=1e-8, atol=1e-8)
     # Without the spring both move otherwise: the force matters.

@@ -47,9 +47,9 @@ def test_where_the_example_needs_its_actuators() -> None:
     """RBDA-8.12-EX, RBDA-8.12-ID: actuators at joint 4 and one of joints 1 to 3 are proper; no other pair."""
     q = np.array(piston_positions([0.7, 0.3]))
     for one in ("q1", "q2", "q3"):
-        assert da.actuation(piston_arm(actuated=[one, "q4"], closure=False), q).proper
+        assert da.analysis.actuation(piston_arm(actuated=[one, "q4"], closure=False), q).proper
         for other in {"q1", "q2", "q3"} - {one}:
-            found = da.actuation(piston_arm(actuated=[one, other], closure=False), q)
+            found = da.analysis.actuation(piston_arm(actuated=[one, other], closure=False), q)
             assert found.underactuated
             assert found.redundant
     model = piston_arm(actuated=["q1", "q3"], closure=False)
@@ -76,7 +76,7 @@ def test_the_closure_function_gives_the_implicit_motion() -> None:
     np.testing.assert_allclose(states[True][0], states[False][0], atol=1e-7)
     np.testing.assert_allclose(states[True][1], states[False][1], atol=1e-6)
     assert np.abs(states[True][0] - q).max() > 0.05
-    assert np.abs(da.constraint_error(explicit, states[True][0])).max() < 1e-14
+    assert np.abs(da.constraints.constraint_error(explicit, states[True][0])).max() < 1e-14
 
 
 def ring(cut: int) -> tuple[da.Model, np.ndarray]:
@@ -114,9 +114,9 @@ def test_the_motion_does_not_depend_on_the_spanning_tree() -> None:
     for cut in (0, 3, 5, 7):
         model, q = ring(cut)
         assert model.nv == 7
-        assert da.mobility(model, q).mobility == 2
+        assert da.analysis.mobility(model, q).mobility == 2
         # The same two freedoms of motion: body velocities of hinges 1 and 2 given, the others follow.
-        K = da.constraint_jacobian(model, q)
+        K = da.constraints.constraint_jacobian(model, q)
         rates = {f"hinge{k}": None for k in range(8)}
         G = np.linalg.svd(K)[2][5:].T
         wanted = [("hinge1", 0.8), ("hinge2", -0.5)]
@@ -130,7 +130,7 @@ def test_the_motion_does_not_depend_on_the_spanning_tree() -> None:
             for name in rates
             if name != f"hinge{cut}"
         }
-        energy = float(da.kinetic_energy(model, q, v))
+        energy = float(da.dynamics.kinetic_energy(model, q, v))
         found["energy"] = energy
         if reference is None:
             reference = found
@@ -168,7 +168,7 @@ def test_a_revolute_closure_is_a_ball_and_a_slot() -> None:
     for method in ("range_space", "null_space", "direct", "sparse"):
         found = loops.METHODS[method](balls, q.tolist(), v.tolist(), tau.tolist())
         np.testing.assert_allclose(found, a, rtol=0.0, atol=1e-8 * np.abs(a).max(), err_msg=method)
-    found = da.mobility(balls, q)
+    found = da.analysis.mobility(balls, q)
     assert (found.n_c, found.rank, found.excess) == (6, 5, 1)
 
 
@@ -188,9 +188,9 @@ def test_the_equation_of_motion_is_that_of_the_whole_system() -> None:
     )
     model = builder.build()
     q, v = model.neutral(), closed_velocity(model, model.neutral(), rng.normal(size=9))
-    assert (model.nv, len(da.constraint_error(model, q))) == (9, 5)
-    before = da.centroidal_momentum(model, q, v)
+    assert (model.nv, len(da.constraints.constraint_error(model, q))) == (9, 5)
+    before = da.dynamics.centroidal_momentum(model, q, v)
     for _ in range(200):
         q, v = da.step(model, q, v, np.zeros(9), 1e-3, integrator="rk4")
-    np.testing.assert_allclose(da.centroidal_momentum(model, q, v), before, atol=1e-8)
-    assert np.abs(da.constraint_error(model, q)).max() < 1e-8
+    np.testing.assert_allclose(da.dynamics.centroidal_momentum(model, q, v), before, atol=1e-8)
+    assert np.abs(da.constraints.constraint_error(model, q)).max() < 1e-8

@@ -23,7 +23,7 @@ def test_method_two_with_the_factors_of_the_book() -> None:
     """RBDA-8.5-M2: the six steps with M = L^T L: Y = L^-T K^T, z = L^-T tau', A = Y^T Y, b = k - Y^T z, as
     with M = L^T D L; and lambda may have any part of the null space of A where rows repeat others.
     """
-    model, q, v = random_looped(17, (da.Universal(), da.Spherical()))
+    model, q, v = random_looped(17, (da.joints.Universal(), da.Spherical()))
     tau = np.random.default_rng(3).normal(size=model.nv)
     system = loops.constrained_system(model, q.tolist(), v.tolist(), tau.tolist())
     parents, force, K = system.parents, np.array(system.force, float), np.array(system.K, float)
@@ -47,8 +47,12 @@ def test_method_two_with_the_factors_of_the_book() -> None:
         np.testing.assert_allclose(a, expected, atol=1e-7 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("closers", [(da.Spherical(),), (da.Revolute(), da.Universal())], ids=["ball", "two"])
-def test_method_three_with_the_independent_variables_of_the_book(closers: tuple[da.Joint, ...]) -> None:
+@pytest.mark.parametrize(
+    "closers", [(da.Spherical(),), (da.Revolute(), da.joints.Universal())], ids=["ball", "two"]
+)
+def test_method_three_with_the_independent_variables_of_the_book(
+    closers: tuple[da.joints.Joint, ...],
+) -> None:
     """RBDA-8.5-M3, RBDA-8.8-GG: a = G y'' + g with the y that complete pivoting finds, or with the projector
     on all motions that the loops allow: the motion of the equation as a whole.
     """
@@ -128,12 +132,12 @@ def test_a_closure_function_names_the_assembly(branch: float) -> None:
     reach = branch * math.sqrt(ROD**2 - (CRANK * math.sin(angle)) ** 2)
     assert found.q[2] == pytest.approx(CRANK * math.cos(angle) + reach - CRANK - ROD)
     q, v, tau = np.array(found.q), np.array(found.v), np.array([0.5, 0.0, -0.3])
-    np.testing.assert_allclose(da.constraint_error(implicit, q), 0.0, atol=1e-12)
-    np.testing.assert_allclose(da.constraint_jacobian(implicit, q) @ v, 0.0, atol=1e-12)
+    np.testing.assert_allclose(da.constraints.constraint_error(implicit, q), 0.0, atol=1e-12)
+    np.testing.assert_allclose(da.constraints.constraint_jacobian(implicit, q) @ v, 0.0, atol=1e-12)
     a = da.forward_dynamics(explicit, q, v, tau)
     np.testing.assert_allclose(a, da.forward_dynamics(implicit, q, v, tau), rtol=1e-7, atol=1e-9)
     # From nearby, the loop joint alone finds the same assembly.
-    near = da.close_loops(implicit, q + [0.0, 0.05, 0.02], hold=["crank_pivot"])
+    near = da.constraints.close_loops(implicit, q + [0.0, 0.05, 0.02], hold=["crank_pivot"])
     np.testing.assert_allclose(np.exp(1j * near), np.exp(1j * q), atol=1e-8)
 
 
@@ -176,8 +180,10 @@ def test_a_spring_along_a_guide_in_the_tree_or_at_the_chord() -> None:
     guide = da.Prismatic((0.0, 0.0, 1.0))
     builder.add_loop("guide", "world", "slider", guide, slider.placement.as_transform() @ turned, turned)
     at_chord = builder.build()
-    q, v = da.close_loops(in_tree, [0.7, -0.9, 0.0], [2.0, 0.0, 0.0], hold=["crank_pivot"])
-    q_chord, v_chord = da.close_loops(at_chord, [*q[:2], 0.2], [*v[:2], 0.0], hold=["crank", "rod"])
+    q, v = da.constraints.close_loops(in_tree, [0.7, -0.9, 0.0], [2.0, 0.0, 0.0], hold=["crank_pivot"])
+    q_chord, v_chord = da.constraints.close_loops(
+        at_chord, [*q[:2], 0.2], [*v[:2], 0.0], hold=["crank", "rod"]
+    )
     found = loop_state(at_chord, at_chord.loops["guide"], q_chord.tolist(), v_chord.tolist())
     np.testing.assert_allclose([found.q[0], found.v[0]], [q[2], v[2]], atol=1e-9)
     spring = -30.0 * found.q[0] - 2.0 * found.v[0]
@@ -187,7 +193,10 @@ def test_a_spring_along_a_guide_in_the_tree_or_at_the_chord() -> None:
     a = da.forward_dynamics(at_chord, q_chord, v_chord, tau, forces)
     np.testing.assert_allclose(a[:2], expected[:2], rtol=1e-8)
     bias = bias_with_loop_forces(at_chord, q_chord.tolist(), v_chord.tolist(), {"guide": [spring]}).bias
-    K, k = da.constraint_jacobian(at_chord, q_chord), da.constraint_bias(at_chord, q_chord, v_chord)
+    K, k = (
+        da.constraints.constraint_jacobian(at_chord, q_chord),
+        da.constraints.constraint_bias(at_chord, q_chord, v_chord),
+    )
     M = da.mass_matrix(at_chord.tree(), q_chord)
     whole = np.block([[M, K.T], [K, np.zeros((len(K), len(K)))]])
     solved = np.linalg.lstsq(whole, np.concatenate([tau - bias, k]), rcond=1e-11)[0]

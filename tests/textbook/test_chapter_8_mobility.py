@@ -63,20 +63,20 @@ def test_mobility_of_the_planar_four_bar():
     """RBDA-8.10-MOBILITY: n = 3, n_c = 5, r = 2, mobility 1 = n_tot - 6 N_L + 3, and 4 - 3 in the plane."""
     model = planar_four_bar()
     for q in (model.neutral(), moving(model, 3)[0]):
-        found = da.mobility(model, q)
+        found = da.analysis.mobility(model, q)
         assert (found.n, found.n_c, found.rank, found.mobility) == (3, 5, 2, 1)
         assert found.counted == 4 - 6
         assert found.mobility == found.counted + found.excess
         assert found.counted_planar == 4 - 3
         assert found.overconstrained
-    assert da.mobility(da.models.stewart()).counted == 6
-    assert da.mobility(da.models.stewart()).counted_planar is None
-    assert not da.mobility(da.models.stewart()).overconstrained
-    assert "mobility 1" in str(da.mobility(model))
+    assert da.analysis.mobility(da.models.stewart()).counted == 6
+    assert da.analysis.mobility(da.models.stewart()).counted_planar is None
+    assert not da.analysis.mobility(da.models.stewart()).overconstrained
+    assert "mobility 1" in str(da.analysis.mobility(model))
     with pytest.raises(da.errors.StateError, match="close_loops"):
-        da.mobility(model, [0.5, 0.0, 0.0])
+        da.analysis.mobility(model, [0.5, 0.0, 0.0])
     with pytest.raises(da.errors.ShapeError):
-        da.mobility(model, np.zeros((2, 3)))
+        da.analysis.mobility(model, np.zeros((2, 3)))
 
 
 def two_arms(length=0.7):
@@ -115,22 +115,22 @@ def two_arms(length=0.7):
 def test_variable_mobility_of_the_figure():
     """RBDA-8.10-VARIABLE: n = 5; r = 4, 2, 3, so mobility 1, 3 (for an instant) and 2, along one motion."""
     model, configuration = two_arms()
-    left = da.mobility(model, configuration(0.6, (1.0, -1.0)))
-    middle = da.mobility(model, configuration(0.0, (0.0, math.pi)))
-    right = da.mobility(model, configuration(0.0, (0.8, 2.1)))
+    left = da.analysis.mobility(model, configuration(0.6, (1.0, -1.0)))
+    middle = da.analysis.mobility(model, configuration(0.0, (0.0, math.pi)))
+    right = da.analysis.mobility(model, configuration(0.0, (0.8, 2.1)))
     assert [found.n for found in (left, middle, right)] == [5, 5, 5]
     assert [found.rank for found in (left, middle, right)] == [4, 2, 3]
     assert [found.mobility for found in (left, middle, right)] == [1, 3, 2]
     assert left.counted_planar == middle.counted_planar == 1
     # The approach is seen before the rank falls: two singular values go to zero with theta.
-    near = [da.mobility(model, configuration(t, (1.0, -1.0))) for t in (0.1, 0.01, 0.001)]
+    near = [da.analysis.mobility(model, configuration(t, (1.0, -1.0))) for t in (0.1, 0.01, 0.001)]
     assert [found.rank for found in near] == [4, 4, 4]
     small = np.array([found.singular_values for found in near])[:, 2:4]
     np.testing.assert_allclose(small[1:] / small[:-1], 0.1, rtol=0.05)
     # Loops close through all three regimes, rank or not.
     near = configuration(0.0, (0.8, 2.1)) + 0.01 * np.random.default_rng(0).normal(size=(20, 5))
-    closed = da.close_loops(model, near)
-    np.testing.assert_allclose(da.constraint_error(model, closed), 0.0, atol=1e-10)
+    closed = da.constraints.close_loops(model, near)
+    np.testing.assert_allclose(da.constraints.constraint_error(model, closed), 0.0, atol=1e-10)
 
 
 def test_configuration_ambiguity_is_kept_apart_by_q():
@@ -138,9 +138,9 @@ def test_configuration_ambiguity_is_kept_apart_by_q():
     model = planar_four_bar()
     crank = 0.6
     starts = np.array([[crank, 0.0, 0.0], [crank, -2.3, 1.7]])
-    q = da.close_loops(model, starts, hold=["crank"])
+    q = da.constraints.close_loops(model, starts, hold=["crank"])
     np.testing.assert_array_equal(q[:, 0], crank)
-    np.testing.assert_allclose(da.constraint_error(model, q), 0.0, atol=1e-10)
+    np.testing.assert_allclose(da.constraints.constraint_error(model, q), 0.0, atol=1e-10)
     wrapped = np.abs(np.angle(np.exp(1j * (q[0] - q[1]))))
     assert wrapped[1:].min() > 0.3
     # The two are mirror images in the diagonal from the crank's end to the ground pivot.
@@ -157,8 +157,8 @@ def test_configuration_ambiguity_is_kept_apart_by_q():
 
 def test_a_weaker_loop_joint_removes_the_overconstraint():
     """RBDA-8.10-OVERCON: sphere-in-cylinder instead of revolute: n_c 5 -> 2 = r, the same accelerations."""
-    strong, weak = planar_four_bar(), planar_four_bar(da.SphereInCylinder((0.0, 0.0, 1.0)))
-    before, after = da.mobility(strong), da.mobility(weak)
+    strong, weak = planar_four_bar(), planar_four_bar(da.joints.SphereInCylinder((0.0, 0.0, 1.0)))
+    before, after = da.analysis.mobility(strong), da.analysis.mobility(weak)
     assert (before.n_c, before.rank, after.n_c, after.rank) == (5, 2, 2, 2)
     assert before.overconstrained
     assert not after.overconstrained

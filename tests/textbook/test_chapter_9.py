@@ -48,7 +48,7 @@ def test_a_pendulum_answers_to_the_prescribed_motion_of_its_pivot():
     model = shaken_pendulum(length)
     rng = np.random.default_rng(3)
     q, v, a = rng.normal(size=(3, 20, 2))
-    found, tau = da.hybrid_dynamics(model, q, v, np.zeros(2), a, prescribed=["pivot"])
+    found, tau = da.dynamics.hybrid_dynamics(model, q, v, np.zeros(2), a, prescribed=["pivot"])
     theta, rate, lift = q[:, 1], v[:, 1], a[:, 0]
     np.testing.assert_allclose(found[:, 1], (9.81 + lift) * np.sin(theta) / length, rtol=1e-12)
     height = lift - length * (found[:, 1] * np.sin(theta) + rate**2 * np.cos(theta))
@@ -66,9 +66,9 @@ def test_a_quickly_shaken_pendulum_stands_on_its_head():
 
         def acceleration(q, v, t):
             lift = -amplitude * frequency**2 * math.cos(frequency * t)
-            return da.hybrid_dynamics(model, q, v, np.zeros(2), np.array([lift, 0.0]), prescribed=["pivot"])[
-                0
-            ]
+            return da.dynamics.hybrid_dynamics(
+                model, q, v, np.zeros(2), np.array([lift, 0.0]), prescribed=["pivot"]
+            )[0]
 
         path = rolled_out(model, np.array([amplitude, 0.1]), np.zeros(2), acceleration, 5e-4, 2000)
         return max(abs(q[1]) for q, _ in path)
@@ -114,20 +114,20 @@ def test_limbs_turn_a_figure_in_the_air_while_its_momentum_stays():
 
     def acceleration(q, v, t):
         a = np.concatenate([np.zeros(6), limbs(t)[2]])
-        return da.hybrid_dynamics(model, q, v, np.zeros(8), a, prescribed=joints)[0]
+        return da.dynamics.hybrid_dynamics(model, q, v, np.zeros(8), a, prescribed=joints)[0]
 
     # Start with limbs in motion and no momentum: v_0 = -(I_0^c)^-1 F q'.
     q, v = model.neutral(), np.zeros(8)
     v[6:] = limbs(0.0)[1]
-    parts = da.floating_base_equations(model, q, v)
+    parts = da.floating_base.floating_base_equations(model, q, v)
     v[:6] = -np.linalg.solve(parts.I_0, parts.F @ v[6:])
     path = rolled_out(model, q, v, acceleration, period / steps, steps)
     q, v = (np.array(x) for x in zip(*path, strict=True))
     time = np.linspace(0.0, period, steps + 1)
-    momentum = da.centroidal_momentum(model, q, v)
+    momentum = da.dynamics.centroidal_momentum(model, q, v)
     np.testing.assert_allclose(momentum[:, :3], 0.0, atol=1e-6)
     np.testing.assert_allclose(momentum[:, 5], -9.81 * 5.0 * time, atol=1e-6)
-    fall = da.center_of_mass(model, q) - da.center_of_mass(model, q[0])
+    fall = da.dynamics.center_of_mass(model, q) - da.dynamics.center_of_mass(model, q[0])
     np.testing.assert_allclose(fall[:, 2], -0.5 * 9.81 * time**2, atol=2e-5)
     np.testing.assert_allclose(q[-1, 7:], q[0, 7:], atol=1e-6)
     pitch = 2.0 * np.arctan2(q[:, 5], q[:, 3])
@@ -168,7 +168,7 @@ def turned_by_kinematics(model, limbs, period, steps):
     time = (np.arange(steps) + 0.5) * period / steps
     shapes = [limbs(t) for t in time]
     q = np.concatenate([np.tile(model.neutral()[:7], (steps, 1)), [x for x, _, _ in shapes]], axis=1)
-    parts = da.floating_base_equations(model, q, np.zeros(8))
+    parts = da.floating_base.floating_base_equations(model, q, np.zeros(8))
     pushed = np.einsum("tij,tj->ti", parts.F, [rate for _, rate, _ in shapes])
     v_0 = -np.linalg.solve(parts.I_0, pushed[..., None])[..., 0]
     return float(np.sum(v_0[:, 1]) * period / steps)
@@ -196,7 +196,7 @@ def test_a_perfect_servo_allows_a_longer_step_than_a_stiff_one():
     def prescribed(dt, steps):
         def acceleration(q, v, t):
             a = np.array([wanted(t)[2], 0.0])
-            return da.hybrid_dynamics(model, q, v, np.zeros(2), a, prescribed=[shoulder])[0]
+            return da.dynamics.hybrid_dynamics(model, q, v, np.zeros(2), a, prescribed=[shoulder])[0]
 
         return rolled_out(model, np.array([0.0, 0.4]), np.array([1.5, 0.0]), acceleration, dt, steps)[-1][0]
 

@@ -127,7 +127,7 @@ def test_a_gear_of_variable_ratio():
 
     def energy(sign):
         x, w = np.array(q) + sign * h * np.array(v), np.array(v) + sign * h * a
-        return da.kinetic_energy(tree, x, w) + da.potential_energy(tree, x)
+        return da.dynamics.kinetic_energy(tree, x, w) + da.dynamics.potential_energy(tree, x)
 
     assert (energy(1) - energy(-1)) / (2 * h) == pytest.approx(power, rel=1e-6)
 

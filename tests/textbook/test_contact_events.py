@@ -35,7 +35,7 @@ def bead(joints: int = 1, mass: float = 1.0) -> da.Model:
 def planar(mass: float, inertia: float) -> da.Model:
     """A body in the plane x, y; gravity along -y."""
     builder = da.ModelBuilder(gravity=(0.0, -G, 0.0))
-    builder.add_body("body", "world", da.Planar(), inertia=body(mass, 1.0, 1.0, inertia))
+    builder.add_body("body", "world", da.joints.Planar(), inertia=body(mass, 1.0, 1.0, inertia))
     return builder.build()
 
 
@@ -177,7 +177,7 @@ def test_a_tilted_box_lands_on_an_edge_and_then_on_its_face() -> None:
     it rests with all its weight on the ground (RBDA-11.5-PROCEDURE)."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
     builder.add_body("box", "world", da.Free(), inertia=body(3.0, 0.03, 0.02, 0.04))
-    builder.add_shape("box", da.Box((0.3, 0.2, 0.2)))
+    builder.add_shape("box", da.shapes.Box((0.3, 0.2, 0.2)))
     model = builder.build().with_ground()
     gaps = da.textbook.shape_gaps(model)
     q = model.neutral()
@@ -207,7 +207,7 @@ def test_a_thrown_box_tumbles_and_comes_to_rest(seed: int, e: float) -> None:
     never sinks in, and lies on a face in the end, which bears its weight."""
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
     builder.add_body("box", "world", da.Free(), inertia=body(1.0, 0.02, 0.03, 0.04))
-    builder.add_shape("box", da.Box((0.2, 0.3, 0.4)))
+    builder.add_shape("box", da.shapes.Box((0.2, 0.3, 0.4)))
     model = builder.build().with_ground()
     q, v = model.random_state(seed)
     q[:3] = 0.0, 0.0, 1.0
@@ -219,8 +219,8 @@ def test_a_thrown_box_tumbles_and_comes_to_rest(seed: int, e: float) -> None:
     assert motion.trajectory.observed["contact_force"][-1].sum() == pytest.approx(G, rel=1e-6)
     assert np.sum(motion.trajectory.observed["gap"][-1] < 1e-5) == 4
     for event in motion.events:
-        before = da.kinetic_energy(model, event.q, event.v_before)
-        assert da.kinetic_energy(model, event.q, event.v_after) <= before + 1e-6
+        before = da.dynamics.kinetic_energy(model, event.q, event.v_before)
+        assert da.dynamics.kinetic_energy(model, event.q, event.v_after) <= before + 1e-6
 
 
 def test_round_bodies_slide_and_spin_without_impacts_and_polygons_do_not() -> None:
@@ -243,7 +243,8 @@ def test_round_bodies_slide_and_spin_without_impacts_and_polygons_do_not() -> No
     impacts = [event for event in plastic.events if event.impulse.any()]
     assert len(impacts) >= 2
     lost = [
-        da.kinetic_energy(model, event.q, event.v_before) - da.kinetic_energy(model, event.q, event.v_after)
+        da.dynamics.kinetic_energy(model, event.q, event.v_before)
+        - da.dynamics.kinetic_energy(model, event.q, event.v_after)
         for event in impacts
     ]
     assert min(lost) > 0.0
@@ -285,14 +286,14 @@ def test_a_linkage_bounces_off_its_stops_with_its_loops_closed() -> None:
     """RBDA-11.5-PROCEDURE: the crank of a four-bar linkage swings between two stops; elastic impacts keep
     its energy, which plastic ones do not, and the loop stays closed through both."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, [0.4, 0.3, 1.2], [8.0, 0.0, 0.0], hold=["crank_pivot"])
+    q, v = da.constraints.close_loops(model, [0.4, 0.3, 1.2], [8.0, 0.0, 0.0], hold=["crank_pivot"])
     low, high = float(q[0]) - 0.15, float(q[0]) + 0.15
     stops = GapFunction(model, lambda model, q: [q[0] - low, high - q[0]], names=("low", "high"))
     for e in (1.0, 0.0):
         motion = simulate_events(model, q, v, stops, duration=0.2, step=0.001, restitution=e, method="heun3")
         impacts = [event for event in motion.events if event.impulse.any()]
         assert impacts
-        assert np.abs(da.constraint_error(model, motion.trajectory.q)).max() < 1e-6
+        assert np.abs(da.constraints.constraint_error(model, motion.trajectory.q)).max() < 1e-6
         energy = motion.trajectory.energy()
         if e == 1.0:
             assert len(impacts) >= 3
@@ -300,7 +301,7 @@ def test_a_linkage_bounces_off_its_stops_with_its_loops_closed() -> None:
         else:
             assert energy[-1] < energy[0] - 0.1
         for event in impacts:
-            K = da.constraint_jacobian(model, event.q)
+            K = da.constraints.constraint_jacobian(model, event.q)
             np.testing.assert_allclose(K @ event.v_after, 0.0, atol=1e-5)
             (stop,) = event.contacts
             assert stops.rate(event.q, event.v_after)[stop] == pytest.approx(

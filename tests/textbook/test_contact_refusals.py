@@ -58,14 +58,14 @@ def test_loops_must_be_closed_at_the_start():
     rest = np.zeros(model.nv)
     with pytest.raises(StateError, match="open by"):
         da.textbook.simulate_events(model, model.neutral() + 0.3, rest, far, duration=0.1, step=0.01)
-    closed, _ = da.close_loops(model, model.neutral(), rest)
+    closed, _ = da.constraints.close_loops(model, model.neutral(), rest)
     with pytest.raises(StateError, match="the velocities open loops"):
         da.textbook.simulate_events(model, closed, rest + 1.0, far, duration=0.1, step=0.01)
 
 
 def test_models_that_depend_on_time_are_refused():
     slide = da.Prismatic((0.0, 0.0, 1.0))
-    moving = falling(da.TimeDependent(slide, driver=slide, motion=lambda t: [0.1 * da.scalar.sin(t)]))
+    moving = falling(da.joints.TimeDependent(slide, driver=slide, motion=lambda t: [0.1 * da.scalar.sin(t)]))
     with pytest.raises(ModelError, match="depends on time"):
         da.textbook.GapFunction(moving, lambda model, q: [q[0]])
 

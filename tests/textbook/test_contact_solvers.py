@@ -25,7 +25,7 @@ def body(mass: float, *inertia: float) -> Any:
 def block() -> tuple[da.Model, GapFunction]:
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
     builder.add_body("block", "world", da.Free(), inertia=body(3.0, 0.03, 0.02, 0.04))
-    builder.add_shape("block", da.Box((0.3, 0.2, 0.2)))
+    builder.add_shape("block", da.shapes.Box((0.3, 0.2, 0.2)))
     model = builder.build().with_ground()
     return model, da.textbook.shape_gaps(model)
 
@@ -59,7 +59,7 @@ def test_a_contact_solver_gives_the_forces_of_the_complementarity_problem(
 def test_contact_solvers_stand_beside_the_loops_of_a_linkage() -> None:
     """TOD-CONTACT: J a + dJ/dt v = 0 of the loops holds with whatever contact forces a solver returns."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, [0.4, 0.3, 1.2], np.zeros(3))
+    q, v = da.constraints.close_loops(model, [0.4, 0.3, 1.2], np.zeros(3))
     touch = float(q[2])
     stop = GapFunction(model, lambda model, q: [q[2] - touch])
     # Hold the rocker against its stop by a torque on the crank that would turn it through.
@@ -69,7 +69,7 @@ def test_contact_solvers_stand_beside_the_loops_of_a_linkage() -> None:
     a, force = contact_dynamics(model, q, v, tau, stop, RigidSolver(stop))
     assert force[0] > 0.1
     np.testing.assert_allclose(a, 0.0, atol=1e-8)
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     a, _ = contact_dynamics(model, q, v, tau, stop, lambda q, v, tau: [3.7])  # anything may be plugged in
     np.testing.assert_allclose(K @ a, k, atol=1e-8)
     free = da.forward_dynamics(model, q, v, tau + stop.normals(q) @ [3.7])
@@ -99,7 +99,7 @@ def test_an_optimisation_at_each_step_lands_a_block_without_penetration(
     q[2], q[3:7] = 0.25, [np.cos(0.2), np.sin(0.2) * 0.6, np.sin(0.2) * 0.8, 0.0]
     path, velocities = steps(model, gaps, StepSolver(gaps, 0.002, solution), q, np.zeros(6), 0.002, 500)
     assert gaps.value(path).min() > -2e-4
-    energy = da.kinetic_energy(model, path, velocities) + da.potential_energy(model, path)
+    energy = da.dynamics.kinetic_energy(model, path, velocities) + da.dynamics.potential_energy(model, path)
     assert energy[-1] < energy[0]
     assert np.abs(velocities[-1, [0, 1, 5]]).max() < 1e-3
     assert path[-1, 2] == pytest.approx(0.1, abs=1e-4)

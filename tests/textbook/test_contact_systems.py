@@ -116,7 +116,7 @@ def test_crossing_edges_in_contact_agree_with_their_gap(figure: da.Model) -> Non
 def test_crossing_edges_end_at_all_four_ends() -> None:
     """RBDA-11.6-EVENTS: the extent is the distance of the crossing from the nearest end, negative past it."""
     builder = da.ModelBuilder()
-    builder.add_body("bar", "world", da.Translation(), inertia=SOLID)
+    builder.add_body("bar", "world", da.joints.Translation(), inertia=SOLID)
     model = builder.build()
     edge, other = [(0.0, -1.0, 0.3), (0.0, 0.8, 0.3)], [(-1.0, 0.0, 0.0), (0.5, 0.0, 0.0)]
     gaps = da.textbook.feature_gaps(model, [EdgeEdge("bar", edge, on="world", other=other)])
@@ -170,7 +170,7 @@ def test_the_rolling_sphere_keeps_its_contact() -> None:
     builder.add_body(
         "ball", "world", da.Free(), inertia=da.RigidInertia(mass, (0, 0, 0), (0.4 * mass * radius**2,) * 3)
     )
-    builder.add_shape("ball", da.Sphere(radius))
+    builder.add_shape("ball", da.shapes.Sphere(radius))
     model = builder.build().with_ground()
     q = model.neutral()
     q[2] = radius
@@ -200,11 +200,11 @@ def test_contacts_of_a_linkage_respect_its_loops() -> None:
     """RBDA-11.3-SYSTEM: M and d of a four-bar linkage are those of its one independent variable y, M =
     t_y^2 / H_y."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, [0.4, 0.3, 1.2], [0.7, 0.0, 0.0])
+    q, v = da.constraints.close_loops(model, [0.4, 0.3, 1.2], [0.7, 0.0, 0.0])
     gaps = GapFunction(model, lambda model, q: [0.4 + da.scalar.sin(q[2] + 0.3), q[0] - 0.1 * q[1]])
     tau = np.array([0.3, 0.0, -0.2])
     equations = da.textbook.contact_equations(model, q, v, tau, gaps)
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     _, singular, rows = np.linalg.svd(K)
     free = rows[np.sum(singular > 1e-9) :].T  # v = free y-dot, a = free y-ddot + particular
     assert free.shape[1] == 1
@@ -258,9 +258,9 @@ def test_three_forms_of_impulsive_dynamics_agree(figure: da.Model) -> None:
     a = da.forward_dynamics(still, q, np.zeros(figure.nv), np.zeros(figure.nv), forces)
     np.testing.assert_allclose(change, a, atol=1e-11)
     # Total momentum about the centre of mass, in the world.
-    arm = world(figure, q, "hand", (0.0, 0.0, 0.0)) - da.center_of_mass(figure, q)
+    arm = world(figure, q, "hand", (0.0, 0.0, 0.0)) - da.dynamics.center_of_mass(figure, q)
     push, moment = turned(figure, q, "hand", iota[3:]), turned(figure, q, "hand", iota[:3])
-    gained = da.centroidal_momentum(figure, q, change)
+    gained = da.dynamics.centroidal_momentum(figure, q, change)
     np.testing.assert_allclose(gained, [*(moment + np.cross(arm, push)), *push], atol=1e-11)
 
 
@@ -283,7 +283,9 @@ def test_collisions_of_multibodies_use_the_mobility_of_their_handles(figure: da.
         np.testing.assert_allclose(after.impulse, bodies.multiplier, atol=1e-9)
         before = n @ (J @ v)
         assert after.separation[0] == pytest.approx(-e * before, abs=1e-10)
-        lost = da.kinetic_energy(figure, q, v) - da.kinetic_energy(figure, q, after.velocity)
+        lost = da.dynamics.kinetic_energy(figure, q, v) - da.dynamics.kinetic_energy(
+            figure, q, after.velocity
+        )
         assert lost >= -1e-10
         assert (abs(lost) < 1e-9) == (e == 1.0)
     N = da.textbook.contact_normal(
@@ -306,33 +308,35 @@ def test_two_bodies_of_one_system_collide_and_keep_its_momentum(figure: da.Model
             PointContact("hand", world(figure, q, "hand", rng.normal(size=3)), rng.normal(size=3), first)
             for first in ("trunk", "trunk", "trunk", "arm")
         ]
-        before = da.centroidal_momentum(figure, q, v), da.kinetic_energy(figure, q, v)
+        before = da.dynamics.centroidal_momentum(figure, q, v), da.dynamics.kinetic_energy(figure, q, v)
         for e in (0.0, 0.5, 1.0, (0.1, 0.9, 0.3, 0.7)):
             try:
                 after = da.textbook.collide(figure, q, v, contacts, restitution=e)
             except da.errors.ContactError:
                 continue
             np.testing.assert_allclose(
-                da.centroidal_momentum(figure, q, after.velocity), before[0], atol=1e-9
+                da.dynamics.centroidal_momentum(figure, q, after.velocity), before[0], atol=1e-9
             )
-            assert da.kinetic_energy(figure, q, after.velocity) <= before[1] + 1e-9
+            assert da.dynamics.kinetic_energy(figure, q, after.velocity) <= before[1] + 1e-9
             assert after.separation.min() >= -1e-9
         single = [
             c for c in contacts if da.textbook.contact_equations(figure, q, v, 0 * v, [c]).velocity[0] < 0
         ][:1]
         if single:
             after = da.textbook.collide(figure, q, v, single, restitution=1.0)
-            assert da.kinetic_energy(figure, q, after.velocity) == pytest.approx(float(before[1]), rel=1e-10)
+            assert da.dynamics.kinetic_energy(figure, q, after.velocity) == pytest.approx(
+                float(before[1]), rel=1e-10
+            )
 
 
 def test_an_impact_on_a_linkage_keeps_its_loops_closed() -> None:
     """RBDA-11.7-COLLIDE"""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, [0.4, 0.3, 1.2], [0.7, 0.0, 0.0])
+    q, v = da.constraints.close_loops(model, [0.4, 0.3, 1.2], [0.7, 0.0, 0.0])
     gaps = GapFunction(model, lambda model, q: [q[2] * (-1.0 if v[2] > 0 else 1.0)])
     after = da.textbook.collide(model, q, v, gaps, restitution=0.5)
     assert after.separation == pytest.approx(-0.5 * gaps.rate(q, v), abs=1e-10)
-    np.testing.assert_allclose(da.constraint_jacobian(model, q) @ after.velocity, 0.0, atol=1e-8)
+    np.testing.assert_allclose(da.constraints.constraint_jacobian(model, q) @ after.velocity, 0.0, atol=1e-8)
 
 
 def test_wrong_contacts_are_named(figure: da.Model) -> None:

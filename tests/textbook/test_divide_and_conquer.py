@@ -55,8 +55,10 @@ def test_joints_that_depend_on_time(method):
     """RBDA-7.5-DCA: a prescribed motion in series with a joint."""
     rng = np.random.default_rng(4)
     builder = da.ModelBuilder(gravity=(0.7, -0.4, -9.5))
-    swing = da.TimeDependent(
-        da.Revolute(axis(rng)), da.Universal((1, 0, 0), (0, 1, 0)), lambda t: [scalar.sin(3.0 * t), 0.2 * t]
+    swing = da.joints.TimeDependent(
+        da.Revolute(axis(rng)),
+        da.joints.Universal((1, 0, 0), (0, 1, 0)),
+        lambda t: [scalar.sin(3.0 * t), 0.2 * t],
     )
     for i, joint in enumerate((da.Spherical(), swing, da.Revolute(axis(rng)))):
         parent = "world" if i == 0 else f"b{i - 1}"
@@ -87,7 +89,7 @@ def closed_chain(seed, n, ends, joint):
 
 LOOPS = {
     "to_the_world": ([("world", "b6")], da.Spherical()),
-    "from_the_world": ([("b6", "world")], da.Universal((1, 0, 0), (0, 1, 0))),
+    "from_the_world": ([("b6", "world")], da.joints.Universal((1, 0, 0), (0, 1, 0))),
     "inside": ([("b1", "b6")], da.Revolute((0, 0, 1))),
     "two": ([("b0", "b3"), ("b4", "b7")], da.Spherical()),
     "nested": ([("b0", "b7"), ("b2", "b5")], da.Spherical()),
@@ -122,7 +124,7 @@ def test_loops_with_repeated_constraints(name, method):
     """RBDA-7.5-MULTIHANDLE: planar loops repeat constraints: Y is singular."""
     model = solid(name)
     rng = np.random.default_rng(1)
-    q = np.asarray(da.close_loops(model, model.random_state(rng)[0])).tolist()
+    q = np.asarray(da.constraints.close_loops(model, model.random_state(rng)[0])).tolist()
     K = np.array(constraints.constraint_equations(model, q, [0.0] * model.nv).K, dtype=float)
     _, values, directions = np.linalg.svd(K)
     rank = int((values > 1e-9).sum())

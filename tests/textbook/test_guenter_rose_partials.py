@@ -74,10 +74,12 @@ def test_motion_prescribed_in_time():
     """GR-DTAU: the time is held, the joint's own velocity and acceleration are part of the motion."""
     solid = da.RigidInertia(1.0, (0.1, 0.2, 0.0), (0.1, 0.2, 0.3))
     builder = da.ModelBuilder()
-    drive = da.TimeDependent(da.Fixed(), driver=da.Revolute((1, 2, 0)), motion=lambda t: [t * t])
+    drive = da.joints.TimeDependent(da.Fixed(), driver=da.Revolute((1, 2, 0)), motion=lambda t: [t * t])
     builder.add_body("driven", joint=drive, inertia=solid)
     builder.add_body("arm", "driven", da.Prismatic((0, 1, 0)), inertia=solid)
-    driven = da.TimeDependent(da.Revolute((0, 0, 1)), driver=da.Revolute((1, 2, 0)), motion=lambda t: [t**3])
+    driven = da.joints.TimeDependent(
+        da.Revolute((0, 0, 1)), driver=da.Revolute((1, 2, 0)), motion=lambda t: [t**3]
+    )
     builder.add_body("hand", "arm", driven, inertia=solid)
     check(builder.build(), 2, time=0.7)
 

@@ -71,7 +71,7 @@ def test_a_stack_keeps_the_numbers_of_its_joint():
     """
     builder = da.ModelBuilder()
     solid = da.RigidInertia(1.0, (0.1, 0.2, 0.0), (0.1, 0.2, 0.3))
-    fork = da.Universal((1, 0, 0), (0, 1, 0))
+    fork = da.joints.Universal((1, 0, 0), (0, 1, 0))
     limits = da.Limits((-1.0, -2.0), (1.0, 2.0), (3.0, 4.0), (5.0, 6.0))
     builder.add_body("thigh", joint=fork, joint_name="hip", inertia=solid, armature=(0.1, 0.2), limits=limits)
     builder.add_body("shin", "thigh", da.Revolute(), "knee", inertia=solid, damping=0.3)

@@ -173,7 +173,7 @@ def test_symbols_of_the_two_link_arm(q, v):
     -Gamma_11,2 = -m2 l1 l2 sin q2, and RNEA with q'' = 0 gives +c.
     """
     s = M2 * L1 * L2 * np.sin(q[1])
-    Gamma = da.christoffel_symbols(MODEL, q)
+    Gamma = da.geometry.christoffel_symbols(MODEL, q)
     expected = np.zeros((2, 2, 2))
     expected[0, 1, 0] = expected[1, 0, 0] = expected[1, 1, 0] = -s
     expected[0, 0, 1] = s

@@ -25,9 +25,9 @@ def turning_arm(frames: int = 121) -> tuple[da.Model, np.ndarray, np.ndarray]:
         inertia=da.RigidInertia(2.0, (0.5, 0.0, 0.0), np.diag([0.01, 0.2, 0.2])),
         limits=da.Limits(-math.pi, math.pi),
     )
-    builder.add_shape("arm", da.Capsule.between((0, 0, 0), (1, 0, 0), 0.05))
+    builder.add_shape("arm", da.shapes.Capsule.between((0, 0, 0), (1, 0, 0), 0.05))
     end = da.Transform.from_rotation_translation(np.eye(3), (1.0, 0.0, 0.0))
-    builder.add_shape("arm", da.Sphere(0.15, rgba=(1.0, 0.0, 0.0, 1.0), placement=end))
+    builder.add_shape("arm", da.shapes.Sphere(0.15, rgba=(1.0, 0.0, 0.0, 1.0), placement=end))
     model = builder.build().with_ground(-1.5)
     time = np.linspace(0.0, 2.0, frames)
     return model, time, SPEED * time[:, np.newaxis]
@@ -35,7 +35,7 @@ def turning_arm(frames: int = 121) -> tuple[da.Model, np.ndarray, np.ndarray]:
 
 def bouncing_ball(steps: int = 400, **options: Any) -> da.Trajectory:
     """A ball of 2 kg that falls half a metre onto the ground, bounces and comes to rest, by `da.rollout`."""
-    ball = da.Sphere(0.1, restitution=0.5, name="rubber")
+    ball = da.shapes.Sphere(0.1, restitution=0.5, name="rubber")
     builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
     builder.add_body("ball", parent="world", joint=da.Free(), inertia=ball.inertia(mass=2.0))
     builder.add_shape("ball", ball)

@@ -120,7 +120,7 @@ def test_the_world_may_be_much_larger_than_the_figure(tmp_path: Path) -> None:
     """A floor of two kilometres is drawn where it is seen, behind the arm, and costs no more than that."""
     builder = arm_alone()
     low = da.Transform.from_rotation_translation(np.eye(3), (0.0, 0.0, -2.0))
-    builder.add_shape("world", da.Box((2000.0, 2000.0, 1.0), rgba=(0.0, 0.0, 1.0, 1.0), placement=low))
+    builder.add_shape("world", da.shapes.Box((2000.0, 2000.0, 1.0), rgba=(0.0, 0.0, 1.0, 1.0), placement=low))
     path = da.viewer.contact_sheet((builder.build(), [[0.0]]), tmp_path / "a.png", size=(120, 160))
     picture = read_png(path)
     blue = picture[..., 2] > 1.5 * picture[..., 0]
@@ -131,11 +131,11 @@ def test_the_world_may_be_much_larger_than_the_figure(tmp_path: Path) -> None:
 
 def test_a_model_without_a_pose_stands_on_its_ground() -> None:
     """Its lowest point touches the plane, level or not; with a fixed root, or without a ground, it stays."""
-    ball = da.Sphere(0.3)
+    ball = da.shapes.Sphere(0.3)
     tilted = da.Transform.from_rotation_translation(
         [[0.8, 0.0, 0.6], [0.0, 1.0, 0.0], [-0.6, 0.0, 0.8]], (0.0, 0.0, 0.5)
     )
-    for plane in (da.Plane(), da.Plane(placement=tilted)):
+    for plane in (da.shapes.Plane(), da.shapes.Plane(placement=tilted)):
         builder = da.ModelBuilder()
         builder.add_body("ball", parent="world", joint=da.Free(), inertia=ball.inertia(mass=1.0))
         builder.add_shape("ball", ball)
@@ -166,7 +166,7 @@ def test_bad_input_is_refused_by_name(tmp_path: Path) -> None:
             da.viewer.contact_sheet(model, **given)
     builder = da.ModelBuilder()
     builder.add_body("glass", parent="world", joint=da.Free())
-    builder.add_shape("glass", da.Sphere(0.1, rgba=(1.0, 1.0, 1.0, 0.0)))
+    builder.add_shape("glass", da.shapes.Sphere(0.1, rgba=(1.0, 1.0, 1.0, 0.0)))
     with pytest.raises(da.errors.ArgumentError, match="nothing to draw"):
         da.viewer.contact_sheet(builder.build(), tmp_path / "x.png")
     with pytest.raises(da.errors.FileError, match="cannot be written"):

@@ -109,8 +109,8 @@ def test_missing_meshes_are_named_and_the_rest_is_drawn() -> None:
     builder = da.ModelBuilder()
     for k in range(5):
         builder.add_body(f"b{k}", parent="world", joint=da.Free())
-        builder.add_shape(f"b{k}", da.Mesh(f"/nowhere/{k}.stl"))
-    builder.add_shape("b0", da.Sphere(0.1, visual=False))
+        builder.add_shape(f"b{k}", da.shapes.Mesh(f"/nowhere/{k}.stl"))
+    builder.add_shape("b0", da.shapes.Sphere(0.1, visual=False))
     scene = scene_of(frames_of(builder.build(), fps=60), title="x", follow=None)
     assert "/nowhere/0.stl" in scene["notes"][0]
     assert scene["notes"][-1] == "and 3 more shapes"

@@ -105,7 +105,7 @@ def test_loops_stay_closed_and_the_moved_joint_stays_where_it_was_put() -> None:
     for angle in (0.4, 0.9, 1.5):
         q = configuration_of(model, sliders, [angle, 0.0, 0.0], moved=0)
         assert q[0] == angle
-        np.testing.assert_allclose(da.constraint_error(model, q), 0.0, atol=1e-6)
+        np.testing.assert_allclose(da.constraints.constraint_error(model, q), 0.0, atol=1e-6)
 
 
 def test_sliders_and_configurations_invert_each_other() -> None:

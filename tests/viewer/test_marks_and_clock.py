@@ -37,7 +37,7 @@ def test_the_centre_of_mass_is_that_of_the_model(browser: Browser, tmp_path: Pat
         browser.run(f"dalembert.jump({t})")
         browser.run("dalembert.pixels().length")
         np.testing.assert_allclose(
-            browser.run("dalembert.centre()"), da.center_of_mass(model, [SPEED * t]), atol=1e-5
+            browser.run("dalembert.centre()"), da.dynamics.center_of_mass(model, [SPEED * t]), atol=1e-5
         )
 
 
@@ -45,8 +45,10 @@ def test_poses_between_pictures_do_not_care_for_the_sign_of_a_quaternion(
     browser: Browser, tmp_path: Path
 ) -> None:
     builder = da.ModelBuilder()
-    builder.add_body("top", parent="world", joint=da.Spherical(), inertia=da.Sphere(0.2).inertia(mass=1.0))
-    builder.add_shape("top", da.Box((0.2, 0.3, 0.4)))
+    builder.add_body(
+        "top", parent="world", joint=da.Spherical(), inertia=da.shapes.Sphere(0.2).inertia(mass=1.0)
+    )
+    builder.add_shape("top", da.shapes.Box((0.2, 0.3, 0.4)))
     angle = 2.0 + 0.2 * np.arange(11)  # past half a turn, where the real part changes its sign
     q = np.stack([np.cos(angle / 2), np.sin(angle / 2), 0.0 * angle, 0.0 * angle], axis=1)
     page = da.viewer.record((builder.build(), 0.1 * np.arange(11), q), tmp_path / "top.html")
@@ -101,9 +103,9 @@ def test_readings_are_those_of_the_moment(browser: Browser, tmp_path: Path) -> N
     """Three curves of energy, counted from the lowest potential energy, to the figures that are shown."""
     swing = da.rollout(da.models.double_pendulum(), [1.0, 0.5], [0.0, 0.0], steps=200, dt=0.01)
     browser.open(da.viewer.record(swing, tmp_path / "swing.html", fps=100).as_uri())
-    potential = da.potential_energy(swing.model, swing.q)
+    potential = da.dynamics.potential_energy(swing.model, swing.q)
     potential = potential - potential.min()
-    kinetic = da.kinetic_energy(swing.model, swing.q, swing.v)
+    kinetic = da.dynamics.kinetic_energy(swing.model, swing.q, swing.v)
     for k in (0, 60, 133):
         browser.run(f"dalembert.jump({swing.time[k]})")
         browser.until(f"document.getElementById('clock').textContent.startsWith('{swing.time[k]:.2f}')")

@@ -35,7 +35,7 @@ def test_solids_are_closed_and_look_outward(kind: str, volume: float) -> None:
 
 def test_axes_tell_turning_joints_from_sliding_ones() -> None:
     builder = da.ModelBuilder()
-    ball = da.Sphere(0.1).inertia(mass=1.0)
+    ball = da.shapes.Sphere(0.1).inertia(mass=1.0)
     builder.add_body("door", "world", da.Revolute((0, 0, 2)), inertia=ball)
     builder.add_body("drawer", "door", da.Prismatic((0, 3, 0)), inertia=ball)
     builder.add_body("ball", "drawer", da.Spherical(), inertia=ball)

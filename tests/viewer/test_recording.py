@@ -195,8 +195,10 @@ def test_two_fingers_zoom_and_one_turns(recording: Recording) -> None:
 def test_the_camera_follows_what_it_is_told_to(browser: Browser, tmp_path: Path) -> None:
     """A ball that flies keeps its place in the picture, and leaves it for a camera that stands."""
     builder = da.ModelBuilder()
-    builder.add_body("ball", parent="world", joint=da.Translation(), inertia=da.Sphere(0.2).inertia(mass=1.0))
-    builder.add_shape("ball", da.Sphere(0.2, rgba=(1.0, 0.0, 0.0, 1.0)))
+    builder.add_body(
+        "ball", parent="world", joint=da.joints.Translation(), inertia=da.shapes.Sphere(0.2).inertia(mass=1.0)
+    )
+    builder.add_shape("ball", da.shapes.Sphere(0.2, rgba=(1.0, 0.0, 0.0, 1.0)))
     q = np.linspace([0.0, 0.0, 0.0], [3.0, 0.0, 1.0], 61)
     for follow in ("ball", "com"):
         page = da.viewer.record((builder.build(), q), tmp_path / "ball.html", follow=follow)
@@ -282,7 +284,7 @@ def test_names_cannot_put_anything_into_the_page(browser: Browser, tmp_path: Pat
     name = "</script><script>window.broken = 1</script><img src=x onerror='window.broken = 1'>&amp;\u2028"
     builder = da.ModelBuilder()
     builder.add_body(name, parent="world", joint=da.Revolute(axis=(0, 1, 0)), joint_name=name + "j")
-    builder.add_shape(name, da.Box((0.1, 0.1, 0.1), name=name))
+    builder.add_shape(name, da.shapes.Box((0.1, 0.1, 0.1), name=name))
     page = da.viewer.record((builder.build(), np.zeros((3, 1))), tmp_path / "x.html", title=name)
     browser.open(page.as_uri())
     assert browser.run("window.broken") is None
@@ -307,14 +309,14 @@ def test_every_kind_of_shape_is_drawn(browser: Browser, tmp_path: Path) -> None:
     stl.write_text("solid wedge\n" + "\n".join(lines) + "\nendsolid wedge\n")
     green = {"rgba": (0.0, 1.0, 0.0, 1.0)}
     shapes = [
-        da.Box((0.6, 0.4, 0.2), **green),
-        da.Sphere(0.3, **green),
-        da.Capsule(0.2, 0.5, **green),
-        da.Cylinder(0.2, 0.6, **green),
+        da.shapes.Box((0.6, 0.4, 0.2), **green),
+        da.shapes.Sphere(0.3, **green),
+        da.shapes.Capsule(0.2, 0.5, **green),
+        da.shapes.Cylinder(0.2, 0.6, **green),
         da.model.shapes.Ellipsoid((0.4, 0.2, 0.3), **green),
-        da.ConvexMesh(corners, **green),
-        da.HeightField([[0.0, 0.3, 0.0], [0.2, 0.1, 0.4]], (1.0, 1.0), **green),
-        da.Mesh(str(stl), (0.5, 0.5, 0.5), **green),
+        da.shapes.ConvexMesh(corners, **green),
+        da.shapes.HeightField([[0.0, 0.3, 0.0], [0.2, 0.1, 0.4]], (1.0, 1.0), **green),
+        da.shapes.Mesh(str(stl), (0.5, 0.5, 0.5), **green),
     ]
     browser.resize(320, 260)  # the processor draws
     try:

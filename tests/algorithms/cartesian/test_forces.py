@@ -73,7 +73,7 @@ def test_without_points_forces_act_at_the_centres_of_mass():
     model = random_tree(3, 6)
     q, _, _, _ = state(model, 3)
     weights = [(float(b.inertia.mass) * vec(model.gravity)).tolist() for b in model.bodies]
-    close(da.generalized_force(model, q, weights), -da.gravity_forces(model, q), 1e-12)
+    close(da.cartesian.generalized_force(model, q, weights), -da.gravity_forces(model, q), 1e-12)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -208,18 +208,18 @@ def test_public_functions_take_batches():
     model = random_tree(12, 4, ("revolute", "universal"), root="free")
     states = [state(model, k) for k in range(3)]
     q, Q = np.array([s[0] for s in states]), np.array([s[2] for s in states])
-    F = da.cartesian_forces(model, q, Q)
-    close(da.generalized_force(model, q, F[..., 3:], torques=F[..., :3]), Q, 1e-9)
+    F = da.cartesian.cartesian_forces(model, q, Q)
+    close(da.cartesian.generalized_force(model, q, F[..., 3:], torques=F[..., :3]), Q, 1e-9)
     points = np.random.default_rng(1).normal(size=(3, 4, 3))
-    f, hat = da.cartesian_forces_at_points(model, q, Q, points)
-    close(da.generalized_force(model, q, f, points=points, joint_torques=hat), Q, 1e-9)
-    torques, rest = da.joint_torques(model, q, Q)
-    bodies = da.body_torques(model, q, torques)
-    close(da.generalized_force(model, q, torques=bodies) + rest, Q, 1e-11)
+    f, hat = da.cartesian.cartesian_forces_at_points(model, q, Q, points)
+    close(da.cartesian.generalized_force(model, q, f, points=points, joint_torques=hat), Q, 1e-9)
+    torques, rest = da.cartesian.joint_torques(model, q, Q)
+    bodies = da.cartesian.body_torques(model, q, torques)
+    close(da.cartesian.generalized_force(model, q, torques=bodies) + rest, Q, 1e-11)
     with pytest.raises(ArgumentError, match="none was given"):
-        da.generalized_force(model, q)
+        da.cartesian.generalized_force(model, q)
     with pytest.raises(ArgumentError, match="points are where forces act"):
-        da.generalized_force(model, q, torques=bodies, points=points)
+        da.cartesian.generalized_force(model, q, torques=bodies, points=points)
 
 
 def test_zero_force_is_a_force():
@@ -234,7 +234,7 @@ def test_a_function_that_needs_one_of_several_arrays_is_not_compiled_as_it_is():
     """Without forces, generalized_force would always be zero; a function that names its arrays is right."""
     model = da.models.arm6()
     with pytest.raises(ArgumentError, match=r"algorithms\.cartesian\.generalized_force\(model, q, forces="):
-        da.compile(da.generalized_force, model)
+        da.compile(da.cartesian.generalized_force, model)
 
     def work(model, q, forces):
         return da.algorithms.cartesian.generalized_force(model, q, forces=forces)
@@ -242,6 +242,6 @@ def test_a_function_that_needs_one_of_several_arrays_is_not_compiled_as_it_is():
     q, _ = model.random_state(2)
     forces = np.random.default_rng(0).standard_normal((6, 3))
     compiled = da.compile(work, model, inputs={"forces": (6, 3)})
-    expected = da.generalized_force(model, q, forces)
+    expected = da.cartesian.generalized_force(model, q, forces)
     assert np.abs(expected).max() > 0.1
     np.testing.assert_allclose(compiled(q, forces), expected, rtol=1e-12)

@@ -106,7 +106,7 @@ def test_a_singular_joint_takes_the_shortest_velocity(joint):
     for way in WAYS:
         found = way(model, q, feasible.tolist())
         close(found.v, np.linalg.pinv(J, 1e-9) @ feasible.ravel(), 1e-7)
-    compiled, residual = da.generalized_velocity(model, [q, q], V)
+    compiled, residual = da.cartesian.generalized_velocity(model, [q, q], V)
     close(compiled, [expected, expected], 1e-7)
     assert residual.shape == (2, 3, 6)
 
@@ -247,15 +247,15 @@ def test_public_functions_take_batches_and_agree():
     model = figure_one()
     states = [state(model, k) for k in range(5)]
     q, v = np.array([s[0] for s in states]), np.array([s[1] for s in states])
-    V = da.maximal_velocities(model, q, v)
+    V = da.cartesian.maximal_velocities(model, q, v)
     assert V.shape == (5, 4, 6)
-    close(np.einsum("bkij,bj->bki", da.maximal_jacobians(model, q), v), V, 1e-12)
+    close(np.einsum("bkij,bj->bki", da.cartesian.maximal_jacobians(model, q), v), V, 1e-12)
     for method in ("least_squares", "pseudo_inverse", "joint_by_joint", "rotations_first"):
-        found, residual = da.generalized_velocity(model, q, V, method=method)
+        found, residual = da.cartesian.generalized_velocity(model, q, V, method=method)
         close(found, v, 1e-9)
         close(residual, np.zeros_like(V), 1e-10)
     with pytest.raises(ShapeError, match="body_velocities"):
-        da.generalized_velocity(model, q, V[:, :3])
+        da.cartesian.generalized_velocity(model, q, V[:, :3])
 
 
 def test_least_squares_are_linear_in_the_number_of_bodies():

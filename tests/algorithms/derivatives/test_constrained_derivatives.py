@@ -127,9 +127,9 @@ def test_hybrid_dynamics_between_forward_and_inverse() -> None:
     q, v = moving(linkage, 2)
     tau, h = np.array([0.3, -0.2, 0.1]), 1e-6
     first = [linkage.joints[0].name]
-    found = da.hybrid_dynamics_derivatives(linkage, q, v, tau, [1.0, 0.0, 0.0], prescribed=first)
+    found = da.dynamics.hybrid_dynamics_derivatives(linkage, q, v, tau, [1.0, 0.0, 0.0], prescribed=first)
     ends = [
-        da.hybrid_dynamics(
+        da.dynamics.hybrid_dynamics(
             linkage, q, v + [0.0, s * h, 0.0], tau, [1.0, 0.0, 0.0], prescribed=first, check="off"
         )
         for s in (1.0, -1.0)

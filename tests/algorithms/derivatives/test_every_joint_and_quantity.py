@@ -247,14 +247,14 @@ def closed(kind: str, *, at_loop: bool) -> da.Model:
     builder = da.ModelBuilder(gravity=(0.7, -0.4, -9.5))
     own = CATALOGUE[kind]
     places = (
-        ("base", "world", da.Universal((0.2, 0.9, -0.3), (0.8, 0.1, 0.3))),
+        ("base", "world", da.joints.Universal((0.2, 0.9, -0.3), (0.8, 0.1, 0.3))),
         ("own", "base", da.Spherical() if at_loop else own),
         ("tip", "own", da.Revolute((0.6, 0.1, 0.5))),
     )
     for name, parent, joint in places:
         armature = 0.2 if joint.nv else 0.0
         builder.add_body(name, parent, joint, placement=place(rng), inertia=inertia(rng), armature=armature)
-    closing = own if at_loop else da.SphereInCylinder((0.0, 0.6, 0.8))
+    closing = own if at_loop else da.joints.SphereInCylinder((0.0, 0.6, 0.8))
     builder.add_loop("closing", "world", "tip", closing, place(rng), place(rng))
     return builder.build()
 

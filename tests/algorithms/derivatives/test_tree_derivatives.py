@@ -107,8 +107,8 @@ def test_joints_that_depend_on_time() -> None:
     swing = lambda t: [0.2 * da.scalar.sin(2.0 * t)]
     builder = da.ModelBuilder(gravity=(0.4, 0.2, -9.6))
     inertia = da.RigidInertia(1.3, (0.1, -0.2, 0.3), (0.3, 0.4, 0.5))
-    driven = da.TimeDependent(
-        da.Universal((1, 0, 0), (0.2, 1, 0)), driver=da.Prismatic((1, 0, 0)), motion=swing
+    driven = da.joints.TimeDependent(
+        da.joints.Universal((1, 0, 0), (0.2, 1, 0)), driver=da.Prismatic((1, 0, 0)), motion=swing
     )
     builder.add_body("a", "world", da.Revolute((0, 1, 0)), inertia=inertia)
     builder.add_body("b", "a", driven, inertia=inertia)
@@ -132,7 +132,7 @@ def test_user_defined_joints() -> None:
     builder = da.ModelBuilder()
     inertia = da.RigidInertia(1.3, (0.1, -0.2, 0.3), (0.3, 0.4, 0.5))
     builder.add_body("a", "world", da.Revolute((0, 0.3, 1)), inertia=inertia)
-    builder.add_body("b", "a", da.UserDefined("curve", 1, 1, curve), inertia=inertia)
+    builder.add_body("b", "a", da.joints.UserDefined("curve", 1, 1, curve), inertia=inertia)
     builder.add_body("c", "b", da.Revolute((1, 0, 0)), inertia=inertia)
     model = builder.build()
     q, v, a, _ = state(model, 1)

@@ -178,27 +178,33 @@ def test_compiled_functions_agree_and_take_batches():
     states = [model.random_state(rng) for _ in range(5)]
     q, v = (np.array(x) for x in zip(*states, strict=True))
     a = rng.normal(size=(5, model.nv - 6))
-    a_0, tau = da.floating_base_inverse_dynamics(model, q, v, a)
-    again = da.floating_base_inverse_dynamics(model, q, v, a, gravity="acceleration")
+    a_0, tau = da.floating_base.floating_base_inverse_dynamics(model, q, v, a)
+    again = da.floating_base.floating_base_inverse_dynamics(model, q, v, a, gravity="acceleration")
     np.testing.assert_allclose(a_0, again[0], atol=1e-9)
     np.testing.assert_allclose(tau, again[1], atol=1e-9)
     whole = np.concatenate([np.zeros((5, 6)), tau], axis=1)
     found = da.forward_dynamics(model, q, v, whole, method="floating_base")
     np.testing.assert_allclose(found, np.concatenate([a_0, a], axis=1), atol=1e-6)
     np.testing.assert_allclose(found, da.forward_dynamics(model, q, v, whole), atol=1e-6)
-    parts = da.floating_base_equations(model, q, v)
+    parts = da.floating_base.floating_base_equations(model, q, v)
     M = np.concatenate([np.concatenate([parts.I_0, parts.F], 2),
                         np.concatenate([parts.F.swapaxes(1, 2), parts.H], 2)], 1)  # fmt: skip
     np.testing.assert_allclose(M, da.mass_matrix(model, q), atol=1e-10)
     np.testing.assert_allclose(
         np.concatenate([parts.p_0, parts.C], 1), da.bias_forces(model, q, v), atol=1e-9
     )
-    assert da.floating_base_jacobian(model, q, model.bodies[-1].name).shape == (5, 6, model.nv - 6)
+    assert da.floating_base.floating_base_jacobian(model, q, model.bodies[-1].name).shape == (
+        5,
+        6,
+        model.nv - 6,
+    )
 
 
 def test_what_does_not_float_is_refused():
     with pytest.raises(ModelError, match="hangs on the world by joint"):
-        da.floating_base_inverse_dynamics(da.models.arm6(), np.zeros(6), np.zeros(6), np.zeros(0))
+        da.floating_base.floating_base_inverse_dynamics(
+            da.models.arm6(), np.zeros(6), np.zeros(6), np.zeros(0)
+        )
     two = da.models.quadruped().attach(da.models.pendulum(), prefix="other_")
     with pytest.raises(ModelError, match="other_"):
         fb.floating_base_inertia(two, two.neutral().tolist())

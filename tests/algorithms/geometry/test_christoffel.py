@@ -92,7 +92,7 @@ def test_brackets_of_a_free_joint_are_the_cross_product():
     q, _ = model.random_state(0)
     gamma = np.array(structure_constants(model, q.tolist()))
     x, y = np.random.default_rng(1).normal(size=(2, 6))
-    expected = da.Motion.of(x.tolist()).cross(da.Motion.of(y.tolist())).to_list()
+    expected = da.spatial.Motion.of(x.tolist()).cross(da.spatial.Motion.of(y.tolist())).to_list()
     close(np.einsum("ijl,i,j->l", gamma, x, y), expected, 1e-12)
 
 
@@ -100,11 +100,11 @@ def test_symbols_of_the_second_kind_are_raised_by_the_inverse():
     """TOD-CHRISTOFFEL: Gamma_ij^k = (M^-1)_ks Gamma_ij,s, compiled, on a batch."""
     model = da.models.two_link_arm()
     q = np.random.default_rng(0).normal(size=(5, 2))
-    first, second = (da.christoffel_symbols(model, q, kind=kind) for kind in ("first", "second"))
+    first, second = (da.geometry.christoffel_symbols(model, q, kind=kind) for kind in ("first", "second"))
     close(second, np.einsum("bks,bijs->bijk", da.inverse_mass_matrix(model, q), first), 1e-12)
-    close(da.christoffel_symbols(model, q, method="derivatives"), first, 1e-12)
+    close(da.geometry.christoffel_symbols(model, q, method="derivatives"), first, 1e-12)
     with pytest.raises(UnknownNameError, match="first"):
-        da.christoffel_symbols(model, q, kind="third")
+        da.geometry.christoffel_symbols(model, q, kind="third")
 
 
 def test_constant_inertia_has_no_symbols():

@@ -104,7 +104,7 @@ def test_gauss_principle_with_dependent_constraints():
 def overconstrained():
     """A planar four-bar whose pin also holds it in its plane, where it is anyway."""
     model = da.models.four_bar()
-    return model, *da.close_loops(model, *model.random_state(4))
+    return model, *da.constraints.close_loops(model, *model.random_state(4))
 
 
 def test_gauss_principle_of_models_with_loops():
@@ -115,7 +115,7 @@ def test_gauss_principle_of_models_with_loops():
     close(a, da.forward_dynamics(model, q, v, tau), 1e-9)
     tree = model.tree()
     a_0 = da.forward_dynamics(tree, q, v, tau)
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     close(a, argmin(da.mass_matrix(tree, q), a_0, K, k), 1e-8)
     close(da.forward_dynamics(tree, q, v, tau, method="gauss"), a_0, 1e-12)
     stabilized = da.forward_dynamics(model, q + 0.01, v, tau, method="gauss", stabilization=0.1)

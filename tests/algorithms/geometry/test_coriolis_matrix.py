@@ -75,7 +75,9 @@ def test_matrix_is_linear_in_velocity():
 
 def test_joints_that_move_by_themselves_are_refused():
     builder = da.ModelBuilder()
-    moving = da.TimeDependent(da.Revolute((0, 0, 1)), driver=da.Prismatic((1, 0, 0)), motion=lambda t: [t])
+    moving = da.joints.TimeDependent(
+        da.Revolute((0, 0, 1)), driver=da.Prismatic((1, 0, 0)), motion=lambda t: [t]
+    )
     builder.add_body("b", "world", moving, inertia=da.RigidInertia(1.0, (0, 0, 0), (1, 1, 1)))
     with pytest.raises(ModelError, match="depends on time"):
         coriolis_matrix(builder.build(), [0.0], [0.0])
@@ -85,14 +87,14 @@ def test_large_trees_take_the_columns():
     """TOD-CHRISTOFFEL: trees too large for straight-line code get the same matrix, column by column."""
     model = da.models.gu(151)
     q, v = model.random_state(0)
-    C = da.coriolis_matrix(model, q, v)
+    C = da.geometry.coriolis_matrix(model, q, v)
     close(C @ v, da.coriolis_forces(model, q, v), 1e-12, terms=(C,))
     i, j = 20, 97
-    few = da.coriolis_product(model, q, v, np.eye(model.nv)[[i, j]])
+    few = da.geometry.coriolis_product(model, q, v, np.eye(model.nv)[[i, j]])
     close(few.T, C[:, [i, j]], 1e-12)
-    close(da.mass_matrix_rate(model, q, v), C + C.T, 1e-12)
-    p = da.momentum_coordinates(model, q, v)
-    close(da.velocity_coordinates(model, q, p), v, 1e-6)
+    close(da.geometry.mass_matrix_rate(model, q, v), C + C.T, 1e-12)
+    p = da.geometry.momentum_coordinates(model, q, v)
+    close(da.geometry.velocity_coordinates(model, q, p), v, 1e-6)
 
 
 def test_pinocchio_has_the_same_matrix():
@@ -105,5 +107,5 @@ def test_pinocchio_has_the_same_matrix():
         bridge = da.interop.from_pinocchio(peer)
         q, v, _ = pinocchio_models.states(peer, np.random.default_rng(1), 3)
         theirs = np.array([pin.computeCoriolisMatrix(peer, peer.createData(), *row) for row in zip(q, v)])
-        ours = da.coriolis_matrix(bridge.model, bridge.q(q), bridge.v(v))
+        ours = da.geometry.coriolis_matrix(bridge.model, bridge.q(q), bridge.v(v))
         close(bridge.mass_matrix_back(ours), theirs, 1e-12)

@@ -82,12 +82,12 @@ def test_simulated_in_hamiltonian_form():
     model = da.models.double_pendulum()
     q = q_lagrange = np.array([1.0, -0.5])
     v = np.array([0.5, 1.0])
-    p = da.momentum_coordinates(model, q, v)
+    p = da.geometry.momentum_coordinates(model, q, v)
     tau, dt = np.zeros(2), 0.005
-    start = da.hamiltonian(model, q, p)
+    start = da.geometry.hamiltonian(model, q, p)
 
     def rates(q, p):
-        return np.stack(da.hamiltonian_rates(model, q, p, tau))
+        return np.stack(da.geometry.hamiltonian_rates(model, q, p, tau))
 
     for _ in range(200):
         x = np.stack([q, p])
@@ -98,12 +98,12 @@ def test_simulated_in_hamiltonian_form():
         q, p = x + dt / 6.0 * (k1 + 2.0 * (k2 + k3) + k4)
         q_lagrange, v = da.step(model, q_lagrange, v, tau, dt, integrator="rk4")
     close(q, q_lagrange, 1e-6)
-    close(da.velocity_coordinates(model, q, p), v, 1e-6)
-    assert da.hamiltonian(model, q, p) == pytest.approx(start, abs=1e-7)
+    close(da.geometry.velocity_coordinates(model, q, p), v, 1e-6)
+    assert da.geometry.hamiltonian(model, q, p) == pytest.approx(start, abs=1e-7)
     tau = np.array([0.7, -1.1])
-    v, p_rate = da.hamiltonian_rates(model, q, p, tau)
+    v, p_rate = da.geometry.hamiltonian_rates(model, q, p, tau)
     h = 1e-6
-    later, earlier = (da.hamiltonian(model, q + s * v, p + s * p_rate) for s in (h, -h))
+    later, earlier = (da.geometry.hamiltonian(model, q + s * v, p + s * p_rate) for s in (h, -h))
     assert (later - earlier) / (2 * h) == pytest.approx(v @ tau, rel=1e-7)
 
 
@@ -111,6 +111,6 @@ def test_constraints_are_refused():
     model = da.models.four_bar()
     q, v = model.random_state(0)
     with pytest.raises(ModelError, match="trees"):
-        da.hamiltonian_rates(model, q, v, v)
+        da.geometry.hamiltonian_rates(model, q, v, v)
     with pytest.raises(ModelError, match="trees"):
         da.forward_dynamics(model, q, v, v, method="hamiltonian")

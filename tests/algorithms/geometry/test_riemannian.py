@@ -54,7 +54,7 @@ def test_inner_products_of_velocities_and_of_momenta(seed):
     assert inner_product(model, q, u, w) == pytest.approx(expected, rel=1e-10)
     found = inner_product(model, q, u_low.tolist(), w_low.tolist(), space="cotangent")
     assert found == pytest.approx(expected, rel=1e-8)
-    assert np.dot(u, da.momentum_coordinates(model, q, w)) == pytest.approx(expected, rel=1e-10)
+    assert np.dot(u, da.geometry.momentum_coordinates(model, q, w)) == pytest.approx(expected, rel=1e-10)
     assert np.linalg.eigvalsh(M).min() > 0.0
     with pytest.raises(UnknownNameError, match="cotangent"):
         inner_product(model, q, u, w, space="dual")
@@ -96,10 +96,10 @@ def test_covariant_derivative_compiled_on_a_batch():
     model = da.models.two_link_arm()
     u, _ = fields(model)
     q, v = np.random.default_rng(0).normal(size=(2, 7, 2))
-    found = da.covariant_derivative(model, u)(q, v)
+    found = da.geometry.covariant_derivative(model, u)(q, v)
     for row, q_row, v_row in zip(found, q, v):
         rate = along(model, lambda x: u(model, x), q_row.tolist(), v_row.tolist())
-        Gamma = da.christoffel_symbols(model, q_row, kind="second")
+        Gamma = da.geometry.christoffel_symbols(model, q_row, kind="second")
         close(row, rate + np.einsum("ijk,i,j->k", Gamma, v_row, u(model, q_row)), 1e-12)
 
 
@@ -129,11 +129,11 @@ def test_path_of_a_geodesic_does_not_depend_on_its_speed():
     model = builder.build()
     starts = [model.random_state(seed) for seed in range(2)]
     q, v = np.array([q for q, _ in starts]), np.array([v for _, v in starts])
-    slow_q, slow_v = da.geodesic(model, q, v, 0.006, 60)
-    fast_q, fast_v = da.geodesic(model, q, 3.0 * v, 0.002, 60)
+    slow_q, slow_v = da.geometry.geodesic(model, q, v, 0.006, 60)
+    fast_q, fast_v = da.geometry.geodesic(model, q, 3.0 * v, 0.002, 60)
     close(fast_q, slow_q, 1e-10)
     close(fast_v, 3.0 * slow_v, 1e-10)
-    K = da.kinetic_energy(model, slow_q, slow_v)
+    K = da.dynamics.kinetic_energy(model, slow_q, slow_v)
     close(K, np.broadcast_to(K[0], K.shape), 1e-7)
     simulated_q, simulated_v = q, v
     weightless = free_of_gravity(model)
@@ -157,11 +157,11 @@ def sphere():
 def test_geodesics_of_the_sphere_are_great_circles():
     """TOD-GEODESIC: on the unit sphere the point stays in the plane of its start and its velocity."""
     model = sphere()
-    q, v = da.geodesic(model, [0.2, 0.5], [0.8, 0.6], 0.02, 200)
+    q, v = da.geometry.geodesic(model, [0.2, 0.5], [0.8, 0.6], 0.02, 200)
     arm = da.forward_kinematics(model, q)["arm"].rotation[:, :, 0]
     normal = np.cross(arm[0], arm[1])
     assert np.abs(arm @ normal).max() < 1e-7 * np.linalg.norm(normal)
-    assert np.ptp(da.inner_product(model, q, v, v)) < 1e-7
+    assert np.ptp(da.geometry.inner_product(model, q, v, v)) < 1e-7
 
 
 def test_parallel_transport_around_a_circle_of_latitude():
@@ -174,7 +174,7 @@ def test_parallel_transport_around_a_circle_of_latitude():
     q = np.stack([t, np.full_like(t, latitude)], axis=-1)
     v = np.broadcast_to([1.0, 0.0], q.shape)
     u = np.array([[0.3, 0.9], [1.0, -0.2]])
-    carried = da.parallel_transport(model, q[:, None], np.tile(v[:, None], (1, 2, 1)), u, t[1])
+    carried = da.geometry.parallel_transport(model, q[:, None], np.tile(v[:, None], (1, 2, 1)), u, t[1])
     scale = np.array([np.cos(latitude), 1.0])  # to an orthonormal frame, east and north
     start, end = u * scale, carried[-1] * scale
     angle = 2.0 * np.pi * np.sin(latitude)
@@ -183,11 +183,11 @@ def test_parallel_transport_around_a_circle_of_latitude():
     gram = np.einsum("tak,tbk->tab", carried * scale, carried * scale)
     close(gram, np.broadcast_to(gram[0], gram.shape), 1e-8)
     with pytest.raises(ShapeError, match="odd"):
-        da.parallel_transport(model, q[:-1], v[:-1], u[0], t[1])
+        da.geometry.parallel_transport(model, q[:-1], v[:-1], u[0], t[1])
 
 
 def test_geodesics_of_constrained_models_are_refused():
     model = da.models.four_bar()
     q, v = model.random_state(0)
     with pytest.raises(ModelError, match="trees"):
-        da.geodesic(model, q, v, 0.01, 1)
+        da.geometry.geodesic(model, q, v, 0.01, 1)

@@ -146,13 +146,13 @@ def test_prescribed_joints_of_a_linkage():
     force found gives the accelerations back.
     """
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral() + 0.1, np.array([0.7, 0.2, -0.3]))
+    q, v = da.constraints.close_loops(model, model.neutral() + 0.1, np.array([0.7, 0.2, -0.3]))
     crank = model.joints[0].name
     tau = np.array([0.0, 0.2, -0.1])
-    a, forces = da.hybrid_dynamics(model, q, v, tau, np.array([1.3, 0.0, 0.0]), prescribed=[crank])
+    a, forces = da.dynamics.hybrid_dynamics(model, q, v, tau, np.array([1.3, 0.0, 0.0]), prescribed=[crank])
     assert a[0] == 1.3
     np.testing.assert_array_equal(forces[1:], tau[1:])
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     np.testing.assert_allclose(K @ a, k, atol=1e-9)
     np.testing.assert_allclose(da.forward_dynamics(model, q, v, forces), a, atol=1e-8)
 
@@ -163,21 +163,21 @@ def test_the_public_function_takes_batches_and_says_what_is_wrong():
     names = [joint.name for joint in model.joints]
     rng = np.random.default_rng(1)
     q, v, tau, a = rng.normal(size=(4, 5, model.nv))
-    found, forces = da.hybrid_dynamics(model, q, v, tau, a, prescribed=names[1::2])
+    found, forces = da.dynamics.hybrid_dynamics(model, q, v, tau, a, prescribed=names[1::2])
     for k in range(5):
         one = hybrid.hybrid_dynamics(model, *(x[k].tolist() for x in (q, v, tau, a)), prescribed=names[1::2])
         np.testing.assert_allclose(found[k], one[0], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(forces[k], one[1], rtol=1e-9, atol=1e-9)
     with pytest.raises(UnknownNameError, match="elbo"):
-        da.hybrid_dynamics(model, q, v, tau, a, prescribed=["elbo"])
+        da.dynamics.hybrid_dynamics(model, q, v, tau, a, prescribed=["elbo"])
     with pytest.raises(ArgumentError, match="list of names"):
-        da.hybrid_dynamics(model, q, v, tau, a, prescribed=names[0])
+        da.dynamics.hybrid_dynamics(model, q, v, tau, a, prescribed=names[0])
     with pytest.raises(ArgumentError, match="list of names"):
-        da.hybrid_dynamics(model, q, v, tau, a, prescribed=None)
+        da.dynamics.hybrid_dynamics(model, q, v, tau, a, prescribed=None)
     with pytest.raises(UnknownNameError, match="method"):
-        da.hybrid_dynamics(model, q, v, tau, a, method="aba")
+        da.dynamics.hybrid_dynamics(model, q, v, tau, a, method="aba")
     with pytest.raises(DtypeError, match="must be a Model"):
-        da.hybrid_dynamics("arm6", q, v, tau, a)
+        da.dynamics.hybrid_dynamics("arm6", q, v, tau, a)
 
 
 def test_a_follower_cannot_be_prescribed():
@@ -188,4 +188,4 @@ def test_a_follower_cannot_be_prescribed():
         )
     builder.add_coupling("mimic", {"motor": 1.0, "finger": -1.0})
     with pytest.raises(ModelError, match="prescribe motor instead"):
-        da.hybrid_dynamics(builder.build(), [0.0], [0.0], [0.0], [0.0], prescribed=["finger"])
+        da.dynamics.hybrid_dynamics(builder.build(), [0.0], [0.0], [0.0], [0.0], prescribed=["finger"])

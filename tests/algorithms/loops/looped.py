@@ -17,7 +17,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def random_looped(
-    seed: int, closers: Sequence[da.Joint], *, bodies: int = 5, couple: bool = False
+    seed: int, closers: Sequence[da.joints.Joint], *, bodies: int = 5, couple: bool = False
 ) -> tuple[da.Model, Array, Array]:
     """(model, q, v): a random tree whose bodies the closers tie together; closed and moving at (q, v)."""
     rng = np.random.default_rng(seed)

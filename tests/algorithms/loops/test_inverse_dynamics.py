@@ -30,7 +30,7 @@ def actuated(model: da.Model, names: list[str] | None) -> da.Model:
 def test_actuator_forces_return_the_motion(method: str) -> None:
     """RBDA-8.12-ID: G_u^T u = G^T tau_ID; zeros elsewhere; applied in forward dynamics u gives a back."""
     model = da.models.five_bar()
-    assert da.actuation(model).proper
+    assert da.analysis.actuation(model).proper
     q, v = moving(model, 1)
     a = da.forward_dynamics(model, q, v, np.random.default_rng(2).normal(size=model.nv))
     tau = da.inverse_dynamics(model, q, v, a, method=method)
@@ -41,7 +41,8 @@ def test_actuator_forces_return_the_motion(method: str) -> None:
         da.forward_dynamics(model, q, v, tau), a, rtol=0.0, atol=1e-9 * np.abs(a).max()
     )
     found = loops.explicit_solution(
-        da.constraint_jacobian(model, q).tolist(), da.constraint_bias(model, q, v).tolist()
+        da.constraints.constraint_jacobian(model, q).tolist(),
+        da.constraints.constraint_bias(model, q, v).tolist(),
     )
     G = np.array(found.G, float)
     tree = da.inverse_dynamics(model.tree(), q, v, a)
@@ -52,18 +53,18 @@ def test_redundant_actuators_share_the_least_forces() -> None:
     """RBDA-8.12-ID: an actuator at every joint: the shortest tau, orthogonal to every K^T lambda."""
     model = actuated(da.models.five_bar(), None)
     q, v = moving(model, 41)
-    assert da.actuation(model, q).redundant
-    assert not da.actuation(model, q).underactuated
+    assert da.analysis.actuation(model, q).redundant
+    assert not da.analysis.actuation(model, q).underactuated
     a = da.forward_dynamics(model, q, v, np.random.default_rng(3).normal(size=model.nv))
     tau = da.inverse_dynamics(model, q, v, a)
     tree = da.inverse_dynamics(model.tree(), q, v, a)
-    K = da.constraint_jacobian(model, q)
+    K = da.constraints.constraint_jacobian(model, q)
     np.testing.assert_allclose(K @ tau, 0.0, atol=1e-8 * np.abs(tree).max())
     shortest = tree - K.T @ np.linalg.lstsq(K.T, tree, rcond=1e-9)[0]
     np.testing.assert_allclose(tau, shortest, atol=1e-8 * np.abs(tree).max())
     np.testing.assert_allclose(da.forward_dynamics(model, q, v, tau), a, atol=1e-8 * np.abs(a).max())
     some = actuated(model, list(model.joints.names[1:]))
-    assert da.actuation(some, q).redundant
+    assert da.analysis.actuation(some, q).redundant
     partly = da.inverse_dynamics(some, q, v, a)
     place = model.joint(model.joints.names[0]).v_slice
     np.testing.assert_array_equal(partly[place], 0.0)
@@ -78,18 +79,18 @@ def test_actuation_is_classified() -> None:
     """RBDA-8.12-ID: under-, redundantly and properly actuated; the first two at once, too."""
     model = da.models.five_bar()
     names = model.joints.names
-    proper = da.actuation(model)
+    proper = da.analysis.actuation(model)
     assert (proper.mobility, proper.actuators, proper.rank) == (2, 2, 2)
     assert proper.proper
-    every = da.actuation(actuated(model, None))
+    every = da.analysis.actuation(actuated(model, None))
     assert every.redundant
     assert not every.underactuated
-    one = da.actuation(actuated(model, [names[0]]))
+    one = da.analysis.actuation(actuated(model, [names[0]]))
     assert one.underactuated
     assert not one.redundant
     assert "underactuated: 1 actuators of rank 1, mobility 2" in str(one)
     two_cranks = da.models.four_bar().attach(da.models.four_bar(), prefix="other ")
-    both = da.actuation(actuated(two_cranks, ["crank_pivot", "crank_pin"]))
+    both = da.analysis.actuation(actuated(two_cranks, ["crank_pivot", "crank_pin"]))
     assert both.underactuated
     assert both.redundant
     assert not both.proper
@@ -102,7 +103,7 @@ def test_an_acceleration_that_breaks_a_loop_is_refused() -> None:
     a = da.forward_dynamics(model, q, v, [1.0, 0.0, 0.0])
     batch = np.tile(a, (2, 3, 1))
     batch[1, 2, 1] += 0.01
-    K, k = da.constraint_jacobian(model, q), da.constraint_bias(model, q, v)
+    K, k = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_bias(model, q, v)
     terms = np.abs(K).sum(axis=1).max() * np.abs(batch[1, 2]).max() + np.abs(k).max()
     share = np.abs(K @ batch[1, 2] - k).max() / terms
     with pytest.raises(StateError, match=r"sample \(1, 2\): a breaks the constraints") as refusal:
@@ -163,7 +164,7 @@ def test_forces_across_a_cut_balance_the_bodies() -> None:
         model, q, v = random_looped(seed, (closer,), bodies=2)
         tau = np.random.default_rng(4).normal(size=model.nv)
         a = da.forward_dynamics(model, q, v, tau)
-        (f,) = da.loop_forces(model, q, v, tau)
+        (f,) = da.constraints.loop_forces(model, q, v, tau)
         loop = model.loops[0]
         poses = [*da.algorithms.forward_kinematics(model, q.tolist()), da.Transform.identity()]
         across = Force(da.spatial.Vec3(*f[:3].tolist()), da.spatial.Vec3(*f[3:].tolist()))
@@ -174,15 +175,15 @@ def test_forces_across_a_cut_balance_the_bodies() -> None:
                 push[body] = sign * np.array(poses[body].apply(on_world).to_list(), float)
         cut = da.forward_dynamics(model.tree(), q, v, tau, push)
         np.testing.assert_allclose(cut, a, rtol=0.0, atol=1e-8 * np.abs(a).max())
-        lam = da.constraint_forces(model, q, v, tau)
+        lam = da.constraints.constraint_forces(model, q, v, tau)
         lack = da.mass_matrix(model, q) @ a + da.bias_forces(model, q, v) - tau
         np.testing.assert_allclose(
-            da.constraint_jacobian(model, q).T @ lam, lack, atol=1e-8 * np.abs(lack).max()
+            da.constraints.constraint_jacobian(model, q).T @ lam, lack, atol=1e-8 * np.abs(lack).max()
         )
 
 
 def test_forces_of_constraints_need_constraints() -> None:
     arm = da.models.two_link_arm()
-    for function in (da.constraint_forces, da.loop_forces):
+    for function in (da.constraints.constraint_forces, da.constraints.loop_forces):
         with pytest.raises(ModelError, match="no loop"):
             function(arm, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])

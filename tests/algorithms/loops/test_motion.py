@@ -28,18 +28,18 @@ def run(
 
 
 def energy(model: da.Model, q: Array, v: Array) -> float:
-    return float(da.kinetic_energy(model, q, v) + da.potential_energy(model, q))
+    return float(da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q))
 
 
 def test_a_minute_of_the_four_bar_leaves_its_loop_closed() -> None:
     """RBDA-8.3-BAUMGARTE, RBDA-8.5-M2: 60 s, rk4; the pin's two halves stay within 1e-6 m, energy is kept."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), np.array([4.0, 0.0, 0.0]))
+    q, v = da.constraints.close_loops(model, model.neutral(), np.array([4.0, 0.0, 0.0]))
     start = energy(model, q, v)
     worst = 0.0
     for _ in range(60):
         q, v = run(model, q, v, 1e-3, 1000, 0.1)
-        worst = max(worst, float(np.abs(da.constraint_error(model, q)).max()))
+        worst = max(worst, float(np.abs(da.constraints.constraint_error(model, q)).max()))
     assert 0.0 < worst < 1e-6
     assert energy(model, q, v) == pytest.approx(start, abs=1e-4)
 
@@ -47,20 +47,20 @@ def test_a_minute_of_the_four_bar_leaves_its_loop_closed() -> None:
 def test_an_injected_error_decays_as_the_law_says() -> None:
     """RBDA-8.3-BAUMGARTE: delta(t) = (1 + t/T) e^{-t/T} delta(0) from rest; without it errors drift."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), np.zeros(3))
+    q, v = da.constraints.close_loops(model, model.neutral(), np.zeros(3))
     q = q + np.array([0.0, 0.0, 1e-5])
-    first = da.constraint_error(model, q)
+    first = da.constraints.constraint_error(model, q)
     T = 0.1
     for t in (0.05, 0.1, 0.3):
         later, _ = run(model, q, v, 1e-3, round(t / 1e-3), T)
-        share = np.linalg.norm(da.constraint_error(model, later)) / np.linalg.norm(first)
+        share = np.linalg.norm(da.constraints.constraint_error(model, later)) / np.linalg.norm(first)
         assert share == pytest.approx((1.0 + t / T) * np.exp(-t / T), rel=2e-2)
     drifting = q
     speed = np.array([0.0, 0.0, 1e-5])
     errors = []
     for _ in range(3):
         drifting, speed = run(model, drifting, speed, 1e-3, 200, None)
-        errors.append(np.linalg.norm(da.constraint_error(model, drifting)))
+        errors.append(np.linalg.norm(da.constraints.constraint_error(model, drifting)))
     assert np.linalg.norm(first) < errors[0] < errors[1] < errors[2]
 
 
@@ -94,7 +94,7 @@ def test_a_loop_closure_moves_without_any_loop_error() -> None:
     implicit = da.models.slider_crank()
     assert explicit.nv == implicit.nv == 3
     y, rate = 0.4, 3.0
-    q, v = da.close_loops(implicit, np.array([y, -0.1, 0.0]), np.array([rate, 0.0, 0.0]))
+    q, v = da.constraints.close_loops(implicit, np.array([y, -0.1, 0.0]), np.array([rate, 0.0, 0.0]))
     tau = np.array([0.5, 0.0, -0.3])
     a = da.forward_dynamics(explicit, q, v, tau)
     np.testing.assert_allclose(a, da.forward_dynamics(implicit, q, v, tau), rtol=1e-7)
@@ -104,8 +104,8 @@ def test_a_loop_closure_moves_without_any_loop_error() -> None:
     assert abs(closed_q[0] - q[0]) > 1.0
     np.testing.assert_allclose(closed_q, open_q, atol=1e-6)
     np.testing.assert_allclose(closed_v, open_v, atol=1e-5)
-    assert np.abs(da.constraint_error(explicit, closed_q)).max() < 1e-15
-    K = da.constraint_jacobian(explicit, closed_q)
+    assert np.abs(da.constraints.constraint_error(explicit, closed_q)).max() < 1e-15
+    K = da.constraints.constraint_jacobian(explicit, closed_q)
     assert np.abs(K @ closed_v).max() < 1e-14
     spoiled = q + np.array([0.0, 0.2, 0.3])  # what dependent joints hold is not read
     np.testing.assert_array_equal(da.forward_dynamics(explicit, spoiled, v, tau), a)
@@ -125,7 +125,10 @@ def test_both_integrators_and_state_rate_know_loops() -> None:
         np.testing.assert_allclose(next_v, fine_v, atol=1e-6)
     off_q, _ = da.step(model, q + 1e-3, v, tau, 1e-2, stabilization=None)
     held_q, _ = da.step(model, q + 1e-3, v, tau, 1e-2)
-    assert np.abs(da.constraint_error(model, held_q)).max() < np.abs(da.constraint_error(model, off_q)).max()
+    assert (
+        np.abs(da.constraints.constraint_error(model, held_q)).max()
+        < np.abs(da.constraints.constraint_error(model, off_q)).max()
+    )
     batch, _ = da.step(model, np.tile(q, (4, 1)), v, tau, 1e-2, stabilization=np.array([0.1, 0.2, 0.1, 0.05]))
     np.testing.assert_array_equal(batch[0], batch[2])
     for wrong in (0.0, -1.0, np.nan):
@@ -168,7 +171,7 @@ def test_derivatives_of_constrained_dynamics() -> None:
                 np.testing.assert_allclose(
                     found[k][:, j], difference, atol=1e-6 * np.abs(difference).max() + 1e-6
                 )
-        K, M = da.constraint_jacobian(model, q), da.mass_matrix(model, q)
+        K, M = da.constraints.constraint_jacobian(model, q), da.mass_matrix(model, q)
         inverse = np.linalg.inv(M)
         A = K @ inverse @ K.T
         np.testing.assert_allclose(

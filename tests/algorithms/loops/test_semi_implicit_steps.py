@@ -10,12 +10,12 @@ def largest_error(model: da.Model, dt: float, seconds: float) -> float:
     """Over a motion from one closed state; free bodies spin, so that their axes turn in every step."""
     rng = np.random.default_rng(1)
     q = da.integrate(model, model.neutral(), 0.05 * rng.normal(size=model.nv))
-    q, v = da.close_loops(model, q, 0.5 * rng.normal(size=model.nv))
+    q, v = da.constraints.close_loops(model, q, 0.5 * rng.normal(size=model.nv))
     tau = np.zeros(model.nv)
     worst = 0.0
     for _ in range(round(seconds / dt)):
         q, v = da.step(model, q, v, tau, dt)
-        worst = max(worst, float(np.abs(da.constraint_error(model, q)).max()))
+        worst = max(worst, float(np.abs(da.constraints.constraint_error(model, q)).max()))
     return worst
 
 
@@ -31,7 +31,7 @@ def test_loop_errors_are_of_second_order(name: str) -> None:
 def test_a_step_from_a_closed_state_takes_the_acceleration_of_forward_dynamics() -> None:
     """v' = v + dt FD(q, v, tau)."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), [1.0, 0.5, 0.0])
+    q, v = da.constraints.close_loops(model, model.neutral(), [1.0, 0.5, 0.0])
     tau = np.array([0.3, 0.0, 0.0])
     _, faster = da.step(model, q, v, tau, 1e-3)
     np.testing.assert_allclose((faster - v) / 1e-3, da.forward_dynamics(model, q, v, tau), rtol=1e-9)
@@ -40,12 +40,14 @@ def test_a_step_from_a_closed_state_takes_the_acceleration_of_forward_dynamics()
 def test_an_open_loop_closes_in_the_time_that_is_given() -> None:
     """The error of position falls by dt/T in each step."""
     model = da.models.four_bar()
-    q, v = da.close_loops(model, model.neutral(), [1.0, 0.0, 0.0])
+    q, v = da.constraints.close_loops(model, model.neutral(), [1.0, 0.0, 0.0])
     q = q + np.array([0.0, 0.0, 1e-4])
-    start = np.abs(da.constraint_error(model, q)).max()
+    start = np.abs(da.constraints.constraint_error(model, q)).max()
     for _ in range(20):
         q, v = da.step(model, q, v, np.zeros(3), 1e-3, stabilization=0.02)
-    assert np.abs(da.constraint_error(model, q)).max() == pytest.approx(start * 0.95**20, rel=0.02)
+    assert np.abs(da.constraints.constraint_error(model, q)).max() == pytest.approx(
+        start * 0.95**20, rel=0.02
+    )
 
 
 def test_a_sphere_rolls_without_slipping() -> None:
@@ -57,7 +59,7 @@ def test_a_sphere_rolls_without_slipping() -> None:
     q, v = model.neutral(), np.array([0.3, 2.0, 0.1, 2.0, -0.3, 0.0])
     for _ in range(500):
         q, v = da.step(model, q, v, np.zeros(6), 2e-3)
-        assert np.abs(da.constraint_jacobian(model, q) @ v).max() < 1e-10
+        assert np.abs(da.constraints.constraint_jacobian(model, q) @ v).max() < 1e-10
     np.testing.assert_allclose(q[:3], [2.0, -0.3, 0.0], atol=1e-9)
 
 

@@ -17,8 +17,8 @@ CLOSERS = {
     "ball": (da.Spherical(),),
     "hinge": (da.Revolute((0.48, -0.6, 0.64)),),
     "weld": (da.Fixed(),),
-    "slot": (da.SphereInCylinder((0.0, 0.6, 0.8)),),
-    "two": (da.Universal(), da.Cylindrical((0.0, 1.0, 0.0))),
+    "slot": (da.joints.SphereInCylinder((0.0, 0.6, 0.8)),),
+    "two": (da.joints.Universal(), da.joints.Cylindrical((0.0, 1.0, 0.0))),
 }
 
 BY_TREE = ("range_space", "direct", "null_space", "sparse", "maximal")
@@ -121,7 +121,7 @@ def test_planar_loops_in_space_are_overconstrained_and_move_all_the_same() -> No
         tilted = tilt(flat, R)
         q, v = moving(flat, 6)
         tau = np.random.default_rng(7).normal(size=3)
-        assert np.linalg.matrix_rank(da.constraint_jacobian(tilted, q), tol=1e-9) == 2
+        assert np.linalg.matrix_rank(da.constraints.constraint_jacobian(tilted, q), tol=1e-9) == 2
         expected = da.forward_dynamics(flat, q, v, tau)
         for method in BY_TREE:
             a = loops.METHODS[method](tilted, q.tolist(), v.tolist(), tau.tolist())
@@ -164,7 +164,9 @@ def test_rank_may_change_along_a_motion() -> None:
     model = da.models.slider_crank()
     tau = np.array([0.5, 0.0, 2.0])
     for angle in (0.0, 1e-9, 1e-3, 0.4):
-        q, v = da.close_loops(model, np.array([angle, -angle * 0.25 / 0.8, 0.0]), np.array([2.0, 0.0, 0.0]))
+        q, v = da.constraints.close_loops(
+            model, np.array([angle, -angle * 0.25 / 0.8, 0.0]), np.array([2.0, 0.0, 0.0])
+        )
         expected = textbook_accelerations(model, q, v, tau)
         for method in ("range_space", "null_space", "direct"):
             a = loops.METHODS[method](model, q.tolist(), v.tolist(), tau.tolist())
@@ -188,7 +190,9 @@ def test_explicit_constraints_give_the_same_motion() -> None:
     np.testing.assert_allclose(G @ ydd + g, a, rtol=0.0, atol=1e-9 * np.abs(a).max())
     rates = v[chosen]
     np.testing.assert_allclose(G @ rates, v, atol=1e-9)
-    assert 0.5 * rates @ (G.T @ M @ G) @ rates == pytest.approx(float(da.kinetic_energy(model, q, v)))
+    assert 0.5 * rates @ (G.T @ M @ G) @ rates == pytest.approx(
+        float(da.dynamics.kinetic_energy(model, q, v))
+    )
     assert (G.T @ tau) @ rates == pytest.approx(tau @ v)
     n, r = model.nv, int(chosen.sum())
     three = np.block(  # Eq. 3.18: M a - f = tau - C, a - G y'' = g, G^T f = 0
@@ -207,9 +211,9 @@ def test_explicit_constraints_give_the_same_motion() -> None:
 
 def test_constraint_forces_do_no_work() -> None:
     """RBDA-3.2-IMPLICIT: K^T lambda . v = 0, so that the energy changes by the power of tau alone."""
-    model, q, v = random_looped(31, (da.Universal(),))
+    model, q, v = random_looped(31, (da.joints.Universal(),))
     tau = np.random.default_rng(9).normal(size=model.nv)
-    K, lam = da.constraint_jacobian(model, q), da.constraint_forces(model, q, v, tau)
+    K, lam = da.constraints.constraint_jacobian(model, q), da.constraints.constraint_forces(model, q, v, tau)
     force = K.T @ lam
     assert abs(force @ v) < 1e-9 * np.abs(force).max() * np.abs(v).max()
     a = da.forward_dynamics(model, q, v, tau)
@@ -218,7 +222,7 @@ def test_constraint_forces_do_no_work() -> None:
     def energy(t: float) -> float:
         later = da.integrate(model, q, t * v + 0.5 * t * t * a)
         w = v + t * a
-        return float(da.kinetic_energy(model, later, w) + da.potential_energy(model, later))
+        return float(da.dynamics.kinetic_energy(model, later, w) + da.dynamics.potential_energy(model, later))
 
     assert (energy(h) - energy(-h)) / (2 * h) == pytest.approx(tau @ v, rel=1e-5, abs=1e-5)
 
@@ -253,8 +257,8 @@ def test_massless_bodies_that_loops_hold_are_no_obstacle() -> None:
     bushed = builder.build()
     q, v = moving(plain, 12)
     tau = np.array([0.4, -0.3, 0.2])
-    wide, fast = da.close_loops(bushed, np.array([*q, 0.0]), np.array([*v, 0.0]))
-    np.testing.assert_allclose(da.constraint_error(plain, wide[:3]), 0.0, atol=1e-9)
+    wide, fast = da.constraints.close_loops(bushed, np.array([*q, 0.0]), np.array([*v, 0.0]))
+    np.testing.assert_allclose(da.constraints.constraint_error(plain, wide[:3]), 0.0, atol=1e-9)
     fast = closed_velocity(bushed, wide, fast)
     expected = da.forward_dynamics(plain, wide[:3], fast[:3], tau)
     a = da.forward_dynamics(bushed, wide, fast, [*tau, 0.0])

@@ -56,7 +56,7 @@ def test_connectivity_maps_body_to_joint_velocities() -> None:
 
 def test_size_and_blocks_of_the_system() -> None:
     """RBDA-8.13-SPARSE: 6 N_B + n_c unknowns, 2 N_J or fewer blocks in each half off the diagonal."""
-    model, q, v = random_looped(8, (da.Spherical(), da.Cylindrical()), bodies=5)
+    model, q, v = random_looped(8, (da.Spherical(), da.joints.Cylindrical()), bodies=5)
     bare = [0.0] * model.nv
     system = loops.maximal_system(model, q.tolist(), v.tolist(), bare)
     freedoms = [body.nv for body in model.bodies] + [loop.joint.nv for loop in model.loops]

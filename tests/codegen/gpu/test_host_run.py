@@ -15,6 +15,7 @@ from tests.codegen.sample_programs import (
 )
 
 import dalembert as da
+from dalembert.api import declared
 from dalembert.codegen import compile_program, host_level
 from dalembert.codegen.gpu import Layout
 from dalembert.codegen.target import LEVELS
@@ -124,7 +125,7 @@ def test_the_first_refused_row_is_named():
 def test_dynamics_of_a_floating_tree(function, dtype):
     """A whole algorithm, planned and not; float64 bit for bit, float32 within its precision."""
     model = da.models.quadruped()
-    compiled = da.compile(getattr(da, function), model, dtype=dtype)
+    compiled = da.compile(getattr(declared, function), model, dtype=dtype)
     program = compiled._kernels.lower().program
     rng = np.random.default_rng(2)
     q = np.stack([model.random_state(rng)[0] for _ in range(70)])
