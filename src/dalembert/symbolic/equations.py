@@ -10,6 +10,7 @@ from typing import Any, Literal, final
 
 from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.dense import symmetric_from_lower
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model import configuration
 from dalembert.model.body import Loop
@@ -108,13 +109,12 @@ class EquationsOfMotion:
         n = len(self.v)
         if tuple(self.position_rates) != self.v:
             return sp.ImmutableMatrix(n, n, lambda i, j: self.tidy(sp.diff(self.coriolis[i], self.v[j]) / 2))
-        M, q = self.mass_matrix, self.q
+        M, q, v, diff = self.mass_matrix, self.q, self.v, sp.diff
 
         def entry(i: int, j: int) -> Any:
-            terms = [
-                (sp.diff(M[i, j], q[k]) + sp.diff(M[i, k], q[j]) - sp.diff(M[j, k], q[i])) * self.v[k] / 2
-                for k in range(n)
-            ]
+            terms = (
+                (diff(M[i, j], q[k]) + diff(M[i, k], q[j]) - diff(M[j, k], q[i])) * v[k] / 2 for k in range(n)
+            )
             return self.tidy(sp.Add(*terms))
 
         return sp.ImmutableMatrix(n, n, entry)
@@ -163,12 +163,10 @@ class EquationsOfMotion:
                 f'"{self.name}" has joints whose v is not dq/dt; use position_rates beside equations'
             )
         t = t or self.time or sp.Symbol("t", real=True)
-        functions = [sp.Function(symbol.name)(t) for symbol in self.q]
-        replaced = {
-            **dict(zip(self.q, functions)),
-            **dict(zip(self.v, [f.diff(t) for f in functions])),
-            **dict(zip(self.a, [f.diff(t, 2) for f in functions])),
-        }
+        replaced: dict[Any, Any] = {}
+        for q, v, a in zip(self.q, self.v, self.a):
+            function = sp.Function(q.name)(t)
+            replaced |= {q: function, v: function.diff(t), a: function.diff(t, 2)}
         return tuple(equation.xreplace(replaced) for equation in self.equations)
 
     def lambdify(self, what: str = "accelerations", **options: Any) -> Callable[..., Any]:
@@ -179,11 +177,14 @@ class EquationsOfMotion:
         "constraint_bias" or "kkt_matrix". v and tau may be left out where the formula has none. `parameters`:
         other values for symbols, by name; without them the model's. Options go to SymPy's lambdify.
         """
-        formula = self._formula(what)
-        arguments = [*self.q, *self.v, *[s for s in self.tau if s.is_Symbol], *self.parameters]
-        time = [] if self.time is None else [self.time]
-        compute = sp.lambdify([*arguments, *time], formula, **{"modules": "numpy", "cse": True, **options})
+        if what not in FORMULAS:
+            raise UnknownNameError.of("formula", what, FORMULAS)
+        formula = getattr(self, what)
+        formula = formula() if callable(formula) else formula
         moved = [k for k, symbol in enumerate(self.tau) if symbol.is_Symbol]
+        arguments = [*self.q, *self.v, *[self.tau[k] for k in moved], *self.parameters]
+        arguments += [] if self.time is None else [self.time]
+        compute = sp.lambdify(arguments, formula, **{"modules": "numpy", "cse": True, **options})
 
         def evaluate(
             q: Sequence[Any],
@@ -215,15 +216,24 @@ class EquationsOfMotion:
 
         return evaluate
 
-    def _formula(self, what: str) -> Any:
-        if what not in FORMULAS:
-            raise UnknownNameError.of("formula", what, FORMULAS)
-        formula = getattr(self, what)
-        return formula() if callable(formula) else formula
-
     def latex(self) -> str:
-        """Return the equations as an `aligned` block, for a LaTeX document or a page with MathJax."""
-        return aligned_equations(self)
+        """Return the equations as an `aligned` block, for a LaTeX document or a page with MathJax.
+
+        One line for each equation: inertial terms, velocity terms, gravity = forces; then the constraints.
+        """
+        names = dict(self.typesetting)
+        lines = []
+        M, K, a = self.mass_matrix, self.constraint_jacobian, self.a
+        for i in range(len(self.v)):
+            left = [_term(M[i, j], a[j], names) for j in range(len(a))]
+            left += [typeset(x, names) for x in (self.coriolis[i], self.gravity[i]) if x != 0]
+            right = [typeset(self.tau[i], names)] if self.tau[i] != 0 else []
+            right += [_term(K[r, i], symbol, names) for r, symbol in enumerate(self.multipliers)]
+            lines.append(f"{_sum(left)} &= {_sum(right)}")
+        for r in range(len(self.multipliers)):
+            left = [_term(K[r, j], a[j], names) for j in range(len(a))]
+            lines.append(f"{_sum(left)} &= {typeset(self.constraint_bias[r], names)}")
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
     def _repr_latex_(self) -> str:
         return f"$$\n{self.latex()}\n$$"
@@ -257,13 +267,10 @@ LARGEST_DENOMINATOR = 360
 
 def typeset(expression: Any, symbols: dict[Any, str]) -> str:
     """Return one expression in LaTeX, with names for its symbols, and uncommon fractions as decimals."""
-    numbers = [*expression.atoms(sp.Float), *(x for x in expression.atoms(sp.Rational) if _is_decimal(x))]
-    decimals = {x: sp.Float(f"{float(x):.6g}", 6) for x in numbers}
+    fractions = expression.atoms(sp.Rational)
+    numbers = [x for x in fractions if x.q > LARGEST_DENOMINATOR or (x.q > 12 and 10**6 % x.q == 0)]
+    decimals = {x: sp.Float(f"{float(x):.6g}", 6) for x in (*expression.atoms(sp.Float), *numbers)}
     return str(sp.latex(expression.xreplace(decimals), symbol_names=symbols))
-
-
-def _is_decimal(x: Any) -> bool:
-    return bool(x.q > LARGEST_DENOMINATOR or (x.q > 12 and 10**6 % x.q == 0))
 
 
 def _term(coefficient: Any, factor: Any, names: dict[Any, str]) -> str:
@@ -275,24 +282,6 @@ def _term(coefficient: Any, factor: Any, names: dict[Any, str]) -> str:
         return last if coefficient == 1 else f"- {last}"
     text = typeset(coefficient, names)
     return rf"\left({text}\right) {last}" if coefficient.is_Add else f"{text} {last}"
-
-
-def aligned_equations(equations: EquationsOfMotion) -> str:
-    """Return one line for each equation: inertial terms, velocity terms, gravity = forces;
-    then the constraints."""
-    names = dict(equations.typesetting)
-    lines = []
-    M, K, a = equations.mass_matrix, equations.constraint_jacobian, equations.a
-    for i in range(len(equations.v)):
-        left = [_term(M[i, j], a[j], names) for j in range(len(a))]
-        left += [typeset(x, names) for x in (equations.coriolis[i], equations.gravity[i]) if x != 0]
-        right = [typeset(equations.tau[i], names)] if equations.tau[i] != 0 else []
-        right += [_term(K[r, i], symbol, names) for r, symbol in enumerate(equations.multipliers)]
-        lines.append(f"{_sum(left)} &= {_sum(right)}")
-    for r in range(len(equations.multipliers)):
-        left = [_term(K[r, j], a[j], names) for j in range(len(a))]
-        lines.append(f"{_sum(left)} &= {typeset(equations.constraint_bias[r], names)}")
-    return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
 
 def _sum(parts: list[str]) -> str:
@@ -363,15 +352,14 @@ def equations_of_motion(
         return sp.ImmutableMatrix([[tidy(entry)] for entry in entries] or sp.zeros(0, 1))
 
     M = algorithms.mass_matrix(named, q, time=time)
-    mass_matrix = [[sp.Integer(0)] * model.nv for _ in range(model.nv)]
-    for i in range(model.nv):
-        for j in range(i + 1):
-            mass_matrix[i][j] = mass_matrix[j][i] = tidy(M[i][j])
-    K, k = _constraints(named, q, v, time)
+    lower = symmetric_from_lower([[tidy(x) for x in row[: i + 1]] for i, row in enumerate(M)])
+    found = constraint_equations(named, q, v, time=time)
+    kept = [(row, k) for row, k in zip(found.K, found.k) if any(without_floats(x) != 0 for x in [*row, k])]
+    K, k = [row for row, _ in kept], [right for _, right in kept]  # without rows that are zero by structure
     jacobian = sp.ImmutableMatrix(len(K), model.nv, [tidy(x) for row in K for x in row])
     multipliers = tuple(sp.Symbol(f"lambda_{row + 1}", real=True) for row in range(len(k)))
     formulas = {
-        "mass_matrix": sp.ImmutableMatrix(model.nv, model.nv, [x for row in mass_matrix for x in row]),
+        "mass_matrix": sp.ImmutableMatrix(model.nv, model.nv, [x for row in lower for x in row]),
         "coriolis": column(algorithms.coriolis_forces(named, q, v, time=time)),
         "gravity": column(algorithms.gravity_forces(named, q, time=time)),
         "kinetic_energy": tidy(algorithms.kinetic_energy(named, q, v, time=time)),
@@ -394,13 +382,6 @@ def equations_of_motion(
         typesetting=symbols.latex,
         tidy=tidy,
     )
-
-
-def _constraints(model: Model, q: list[Any], v: list[Any], time: Any) -> tuple[list[list[Any]], list[Any]]:
-    """Return K and k, without the rows that are zero by structure."""
-    found = constraint_equations(model, q, v, time=time)
-    rows = [(K, k) for K, k in zip(found.K, found.k) if any(without_floats(x) != 0 for x in [*K, k])]
-    return [K for K, _ in rows], [k for _, k in rows]
 
 
 def _check_size(model: Model, largest: int, forces: str) -> None:
@@ -439,9 +420,8 @@ def _replacements(
     values: dict[Any, float] = {}
     given = {}
     for name, formula in parameters.items():
-        number = model.value(name)
         given[name] = _formula(formula)
-        for symbol, x in _signed_symbols(given[name], number):
+        for symbol, x in _signed_symbols(given[name], model.value(name)):
             values.setdefault(symbol, x)
     others = {s for formula in given.values() for s in _free_symbols(formula)} - set(values)
     for symbol in sorted(others, key=str):

@@ -111,8 +111,10 @@ def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
         seen.add(node)
         if isinstance(node, (sp.sin, sp.cos)):
             angles[node.args[0]] = None
-        elif node.is_Add or node.is_Mul or _is_power(node):
-            pending.extend(node.args[:1] if node.is_Pow else node.args)
+        elif node.is_Add or node.is_Mul:
+            pending.extend(node.args)
+        elif node.is_Pow and node.exp.is_Integer and node.exp.is_positive:
+            pending.append(node.base)
         elif not node.is_Rational:
             symbols[node] = None
     ordered = sorted(symbols, key=sp.default_sort_key)
@@ -144,10 +146,6 @@ def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
         return found
 
     return convert(expression), ordered, turned
-
-
-def _is_power(node: Any) -> bool:
-    return bool(node.is_Pow and node.exp.is_Integer and node.exp.is_positive)
 
 
 def _check(polynomial: Any) -> Any:
@@ -257,13 +255,8 @@ def compact(expression: Any, order: Mapping[Any, int] | None = None, *, exact: b
         return expression
     if sum(len(sp.Add.make_args(part)) for _, A, B in harmonics for part in (A, B)) > MAX_GROUPED_TERMS:
         return from_fourier(harmonics)
-    best, least = None, None
-    for form in _forms(harmonics):
-        candidate = group_terms(form, order or {})
-        price = (cost(candidate), str(candidate))
-        if least is None or price < least:
-            best, least = candidate, price
-    return best
+    forms = [group_terms(form, order or {}) for form in _forms(harmonics)]
+    return min(forms, key=lambda form: (cost(form), str(form)))
 
 
 def cost(expression: Any) -> int:
@@ -362,16 +355,11 @@ def _group(terms: list[Factors], order: Mapping[Any, int]) -> Any:
     outside = [term for term in terms if chosen not in term[1]]
     common = _common(inside)
     content = _content([number for number, _ in inside])
-    bracket = _group(
-        [
-            (
-                number / content,
-                {base: e - common.get(base, 0) for base, e in powers.items() if e != common.get(base, 0)},
-            )
-            for number, powers in inside
-        ],
-        order,
-    )
+    rest = []
+    for number, powers in inside:
+        left = {base: e - common.get(base, 0) for base, e in powers.items()}
+        rest.append((number / content, {base: e for base, e in left.items() if e}))
+    bracket = _group(rest, order)
     if len(inside) <= MAX_FACTORED_TERMS and all(number.q <= MAX_SHOWN_DENOMINATOR for number, _ in inside):
         factored = sp.factor(bracket)
         if cost(factored) < cost(bracket):
@@ -382,18 +370,13 @@ def _group(terms: list[Factors], order: Mapping[Any, int]) -> Any:
 
 def _best_factor(terms: list[Factors], order: Mapping[Any, int]) -> Any | None:
     """Return the factor that most terms share; of equals the first in order, then by name."""
-    best, least = None, None
+    ranks = {}
     for base in {base for _, powers in terms for base in powers}:
         inside = [term for term in terms if base in term[1]]
-        if len(inside) < 2:
-            continue
         saved = (len(inside) - 1) * sum(abs(e) for e in _common(inside).values())
-        if len(inside) < len(terms) and saved < MIN_SAVED_MULTIPLICATIONS:
-            continue
-        rank = (-saved, order.get(base, len(order)), sp.default_sort_key(base))
-        if least is None or rank < least:
-            best, least = base, rank
-    return best
+        if len(inside) > 1 and (len(inside) == len(terms) or saved >= MIN_SAVED_MULTIPLICATIONS):
+            ranks[base] = (-saved, order.get(base, len(order)), sp.default_sort_key(base))
+    return min(ranks, key=lambda base: ranks[base], default=None)
 
 
 def _common(terms: list[Factors]) -> dict[Any, int]:

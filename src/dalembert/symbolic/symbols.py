@@ -238,22 +238,16 @@ def coordinate_symbols(model: Model, names: Sequence[str] | None) -> Coordinates
         for body in model.bodies:
             if body.dependence is None and body.nq == body.nv:
                 v_stems[body.v_slice] = [(name, True) for name in names[body.q_slice]]
+    rates = [_rate_names(stem, is_rate) for stem, is_rate in v_stems]
     latex: dict[Any, str] = {}
 
-    def symbol(name: str, typeset: str) -> Any:
-        made = sp.Symbol(name, real=True)
-        latex[made] = typeset
-        return made
+    def symbols(names: Iterable[str]) -> tuple[Any, ...]:
+        made = {sp.Symbol(name, real=True): _typeset(name) for name in names}
+        latex.update(made)
+        return tuple(made)
 
-    q = names or q_stems
-    rates = [_rate_names(stem, is_rate) for stem, is_rate in v_stems]
-    return Coordinates(
-        tuple(symbol(name, _typeset(name)) for name in q),
-        tuple(symbol(first, _typeset(first)) for first, _, _ in rates),
-        tuple(symbol(second, _typeset(second)) for _, second, _ in rates),
-        tuple(symbol(force, _typeset(force)) for _, _, force in rates),
-        latex,
-    )
+    v, a, tau = (symbols(rate[k] for rate in rates) for k in range(3))
+    return Coordinates(symbols(names or q_stems), v, a, tau, latex)
 
 
 def _stems(model: Model) -> tuple[list[str], list[tuple[str, bool]]]:
@@ -272,16 +266,13 @@ def _stems(model: Model) -> tuple[list[str], list[tuple[str, bool]]]:
         many = body.nq > 1
         q = ["q" if alone else f"q_{stem}" + (f"_{k + 1}" if many else "") for k in range(body.nq)]
         q_stems[body.q_slice] = q
-        rates = body.joint.position_rate(list(range(2, 2 + body.nq)), symbols := _marks(body.nv))
-        if body.nq == body.nv and all(rate is mark for rate, mark in zip(rates, symbols)):
+        marks = [sp.Dummy() for _ in range(body.nv)]
+        rates = body.joint.position_rate(list(range(2, 2 + body.nq)), marks)
+        if body.nq == body.nv and all(rate is mark for rate, mark in zip(rates, marks)):
             v_stems[body.v_slice] = [(name, True) for name in q]
         else:
             v_stems[body.v_slice] = [(f"v_{stem}_{k + 1}", False) for k in range(body.nv)]
     return q_stems, v_stems
-
-
-def _marks(count: int) -> list[Any]:
-    return [sp.Dummy() for _ in range(count)]
 
 
 def _rate_names(stem: str, is_rate: bool) -> tuple[str, str, str]:
@@ -406,11 +397,8 @@ class ParameterNames:
     def _vector(self, stem: str, numbers: list[Any]) -> list[Any]:
         """Return one symbol if only one component is not zero, else one for each."""
         several = sum(float(x) != 0.0 for x in numbers) > 1
-        joint = "" if "_" in stem else "_"
-        return [
-            self._symbol(stem + (joint + letter if several else ""), x)
-            for letter, x in zip(COMPONENTS, numbers)
-        ]
+        suffixes = [f"_{letter}" if several else "" for letter in COMPONENTS]
+        return [self._symbol(stem + suffix, x) for suffix, x in zip(suffixes, numbers)]
 
     def _position(self, letter: str, index: int, numbers: list[Any]) -> list[Any]:
         """Return a point of a body (-1: of the world): the same distances have the same symbols."""
@@ -430,18 +418,12 @@ class ParameterNames:
 
     def _com_letter(self, body: Body) -> str:
         """Return "l" if the centre of mass is the only length of the body, or its end; else "c"."""
-        ends = [
-            list(other.placement.as_transform().p)
-            for other in self._model.bodies
-            if other.parent == body.index
-        ]
-        places = [(frame.body, frame.placement) for frame in self._model.frames]
-        for loop in self._model.loops:
-            places += [
-                (loop.predecessor, loop.placement_predecessor),
-                (loop.successor, loop.placement_successor),
-            ]
-        ends += [list(placement.as_transform().p) for index, placement in places if index == body.index]
+        model = self._model
+        places: list[tuple[int, Placement]] = [(other.parent, other.placement) for other in model.bodies]
+        places += [(frame.body, frame.placement) for frame in model.frames]
+        places += [(loop.predecessor, loop.placement_predecessor) for loop in model.loops]
+        places += [(loop.successor, loop.placement_successor) for loop in model.loops]
+        ends = [placement.as_transform().p for index, placement in places if index == body.index]
         lengths = {abs(float(x)) for end in ends for x in end} - {0.0}
         own = {abs(float(x)) for x in body.inertia.com} - {0.0}
         close = all(any(abs(x - y) <= SAME_LENGTH_TOLERANCE * x for y in lengths) for x in own)

@@ -30,7 +30,6 @@ b_J) = S q'' + c_J, for a hinge (z q', 0) and (z q'', 0). They take the place of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple, overload
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
@@ -39,7 +38,7 @@ from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Mat3, Motion, Placement, RigidInertia, SymMat3, Vec3
 
 # Cartesian tensors of rotation: the skew matrix of a vector, Euler's inertia tensor, the tensor of angular
@@ -137,13 +136,13 @@ class BalafoutisPatel(NamedTuple):
 
 def balafoutis_patel(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> BalafoutisPatel:
     """Solve M(q) a + b(q, v) = tau + external for tau `(nv,)` [N m or N], for trees of every joint type.
 

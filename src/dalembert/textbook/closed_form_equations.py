@@ -24,7 +24,6 @@ symmetric in j, k.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
@@ -36,7 +35,7 @@ from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.model.body import Body
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Motion, RigidInertia, Transform, Vec3
 from dalembert.textbook.lagrange import add_armature, add_at_places, require_scleronomic
 
@@ -58,7 +57,7 @@ class _Variable(NamedTuple):
     """B_jk for the variables k on the way to this joint, itself included, from the root on."""
 
 
-def closed_form(tree: Tree, q: Sequence[Scalar]) -> ClosedForm:
+def closed_form(tree: Tree, q: Scalars) -> ClosedForm:
     """Return the coefficients of Eq. 5.6 at q; of the independent coordinates where joints are coupled."""
     require_open_tree(tree, "closed_form")
     require_scleronomic(tree, "closed_form")
@@ -89,13 +88,13 @@ def closed_form(tree: Tree, q: Sequence[Scalar]) -> ClosedForm:
 
 def inverse_dynamics_closed_form(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return tau of Eq. 5.6, less J^T external: O(n^4), a reference for the recursive algorithms.
 
@@ -107,7 +106,7 @@ def inverse_dynamics_closed_form(
     return [tau_i + dot(H_i, a) + dot(times(C_i, v), v) for tau_i, H_i, C_i in zip(tau, H, C, strict=True)]
 
 
-def _paths(tree: Tree, q: Sequence[Scalar], poses: PerBody[Transform]) -> PerBody[list[_Variable]]:
+def _paths(tree: Tree, q: Scalars, poses: PerBody[Transform]) -> PerBody[list[_Variable]]:
     """Return for each body the velocity variables that move it, from the root on."""
 
     def step(body: Body, above: list[_Variable]) -> tuple[list[_Variable], list[_Variable]]:
@@ -124,7 +123,7 @@ def _paths(tree: Tree, q: Sequence[Scalar], poses: PerBody[Transform]) -> PerBod
     return tree.outward(step, [])
 
 
-def _rings(body: Body, q: Sequence[Scalar]) -> list[tuple[Motion, ...]]:
+def _rings(body: Body, q: Scalars) -> list[tuple[Motion, ...]]:
     """Return the rates of the columns of S, in body coordinates,
     when velocity variable k of the joint is one."""
     joint, own_q = body.joint, body.own_q(q)
@@ -143,13 +142,13 @@ def _rings(body: Body, q: Sequence[Scalar]) -> list[tuple[Motion, ...]]:
 
 def inverse_dynamics_common_frame(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for tau, in world coordinates (Eqs 5.7 to 5.11)."""
     tau = rnea_common_frame(tree, q, v, a, time=time)

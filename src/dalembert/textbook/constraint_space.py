@@ -46,7 +46,7 @@ from dalembert.algorithms.open_tree import (
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, Scalars, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
 from dalembert.textbook.handles import (
     ConstraintSpaceHandle,
@@ -77,7 +77,7 @@ def forward_dynamics_in_constraint_space(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
     stabilization: Scalar | None = None,
 ) -> list[Scalar]:
     """Solve M a + b = tau + external for a `(nv,)` by variant 2 of the assembly formulae.
@@ -281,7 +281,7 @@ def forward_dynamics_by_projection(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
     stabilization: Scalar | None = None,
 ) -> list[Scalar]:
     """Solve M a + b = tau + external for a `(nv,)` by projecting the bodies' equations onto the joints.
@@ -305,7 +305,7 @@ def projected_equations(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> Equations:
     """Return M a + b = tau of a tree: the equations of the bodies collected
     (Eq. 3.10) and projected (Eq. 3.21)."""

@@ -35,7 +35,7 @@ depends on q, dS^T (eta, f) to (9).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, final
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
@@ -51,7 +51,7 @@ from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 from dalembert.textbook.cartesian_tensors import (
     Carried,
@@ -89,9 +89,7 @@ class JointPartial(NamedTuple):
     a_J_by_v: Motion
 
 
-def joint_partials(
-    body: Body, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], time: Scalar | None = None
-) -> list[JointPartial]:
+def joint_partials(body: Body, q: Scalars, v: Scalars, a: Scalars, time: Time = None) -> list[JointPartial]:
     """Return one `JointPartial` for each velocity variable of the body's joint;
     with respect to q on the tangent space."""
     joint, own_q, own_v, own_a = body.joint, body.own_q(q), body.own_v(v), body.own_v(a)
@@ -160,13 +158,13 @@ class _Link(NamedTuple):
 
 def inverse_dynamics_partials(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(nv, nv)` each; q on its tangent space.
 
@@ -181,13 +179,13 @@ def inverse_dynamics_partials(
 
 def guenter_rose(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> GuenterRose:
     """Return the derivatives of inverse dynamics with all intermediate ones,
     for trees of every joint type."""
@@ -205,9 +203,7 @@ def guenter_rose(
     )
 
 
-def _outward(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], time: Scalar | None
-) -> PerBody[_Link]:
+def _outward(tree: Tree, q: Scalars, v: Scalars, a: Scalars, time: Time) -> PerBody[_Link]:
     """Return the motion of every body and its derivatives along all joints that carry it: (1) to (6)."""
 
     Carry = tuple[Moving, dict[Along, Moving]]

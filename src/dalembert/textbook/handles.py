@@ -60,7 +60,7 @@ from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.body import Body, Frame
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, is_zero, literal, sqrt
+from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
 from dalembert.spatial.transform import Placement
 
@@ -280,7 +280,8 @@ def constraint_space_handle(
     """Return handle 2 by variant 2, and I^a and p^a that handle 1 feels of it; Y has E on its diagonal."""
     inertia = factor(I_2.matrix())
     rows = rows_of(T)
-    lower = [[dot(t.to_list(), inertia.solve(u.to_list())) for u in T[: i + 1]] for i, t in enumerate(T)]
+    moved = [inertia.solve(t.to_list()) for t in T]  # the columns of I_2^-1 T
+    lower = [[dot(t.to_list(), u) for u in moved[: i + 1]] for i, t in enumerate(T)]
     for i, x in enumerate(E):
         lower[i][i] = lower[i][i] + x
     Y = factor(lower)
@@ -358,7 +359,7 @@ def joint_forces(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> PerBody[JointForces]:
     """Return the joint forces of every body."""
     moved = velocity_products(tree, q, v, body_forces(tree, q, external_forces, external_frame, time), time)
@@ -482,7 +483,7 @@ def tree_equations(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> Equations:
     """Return H a + C = tau of a tree in joint coordinates (Eq. 3.1), external forces in C."""
     C = bias_forces(tree, q, v, external_forces=external_forces, external_frame=external_frame, time=time)
@@ -521,12 +522,7 @@ Handle = str | Body | Frame
 
 
 def handle_inverse_inertia(
-    model: Model,
-    q: Scalars,
-    handles: Sequence[Handle],
-    *,
-    frame: str = "body",
-    time: Scalar | None = None,
+    model: Model, q: Scalars, handles: Sequence[Handle], *, frame: str = "body", time: Time = None
 ) -> Matrix:
     """Return Phi `(6 h, 6 h)` of h handles (Eqs 7.4, 7.9): with Y = L^-T J^T, Phi = Y^T D^-1 Y."""
     lam = variable_parents(model)
@@ -545,7 +541,7 @@ def handle_bias_acceleration(
     handles: Sequence[Handle],
     *,
     frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return b `(6 h,)`: the acceleration of the handles without forces on them (Eq. 7.10, with tau)."""
     a = forward_dynamics(model, q, v, tau, time=time)

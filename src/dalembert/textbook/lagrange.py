@@ -20,7 +20,7 @@ from dalembert.model.body import Body, Frame
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Mat3, Motion, SymMat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_exp
 from dalembert.spatial.rotations import (
@@ -41,32 +41,32 @@ from dalembert.spatial.rotations import (
 #     (dM/dq) qd    column j is (dM/dq_j) qd
 
 Found = TypeVar("Found")
-MassMatrix = Callable[[list[Scalar]], Sequence[Sequence[Scalar]]]
+MassMatrix = Callable[[list[Scalar]], Sequence[Scalars]]
 """M(q), on generic scalars."""
 
 
-def gradient(function: Callable[[list[Scalar]], Found], q: Sequence[Scalar]) -> list[Found]:
+def gradient(function: Callable[[list[Scalar]], Found], q: Scalars) -> list[Found]:
     """Return the derivatives df/dq_k of any function of q, by dual numbers."""
     return [directional_derivative(function, q, unit)[1] for unit in identity(len(q))]
 
 
-def mass_matrix_gradient(mass_matrix: MassMatrix, q: Sequence[Scalar]) -> list[Matrix]:
+def mass_matrix_gradient(mass_matrix: MassMatrix, q: Scalars) -> list[Matrix]:
     """Return dM/dq `(n, n, n)`: the k-th matrix is dM/dq_k."""
     return gradient(lambda x: [list(row) for row in mass_matrix(x)], q)
 
 
-def mass_matrix_rate(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix:
+def mass_matrix_rate(gradient: Sequence[Matrix], qd: Scalars) -> Matrix:
     """Return M' = sum_k (dM/dq_k) qd_k `(n, n)`."""
     n = len(qd)
     return [[dot([dM[i][j] for dM in gradient], qd) for j in range(n)] for i in range(n)]
 
 
-def mass_matrix_gradient_times(gradient: Sequence[Matrix], qd: Sequence[Scalar]) -> Matrix:
+def mass_matrix_gradient_times(gradient: Sequence[Matrix], qd: Scalars) -> Matrix:
     """Return (dM/dq) qd `(n, n)`: column j is (dM/dq_j) qd. Not M'."""
     return transpose([times(dM, qd) for dM in gradient])
 
 
-def coriolis_vector(mass_matrix: MassMatrix, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+def coriolis_vector(mass_matrix: MassMatrix, q: Scalars, qd: Scalars) -> list[Scalar]:
     """Return C(q, qd) `(n,)` of Eq. 17: the velocity terms, quadratic in qd, without gravity."""
     gradient = mass_matrix_gradient(mass_matrix, q)
     rate = mass_matrix_rate(gradient, qd)
@@ -90,14 +90,12 @@ def coriolis_vector(mass_matrix: MassMatrix, q: Sequence[Scalar], qd: Sequence[S
 # d/dt follows (q, qd) along (qd, qdd). The variables must be rates of the coordinates, as for every joint but
 # spherical, planar and free ones.
 
-MatrixLike = Sequence[Sequence[Scalar]]
+MatrixLike = Sequence[Scalars]
 Energy = Callable[[list[Scalar], list[Scalar]], Scalar]
 """T(q, qd) on generic scalars; a Lagrangian T - V serves as well."""
 
 
-def lagrange_equations(
-    energy: Energy, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
-) -> list[Scalar]:
+def lagrange_equations(energy: Energy, q: Scalars, qd: Scalars, qdd: Scalars) -> list[Scalar]:
     """Return Q_j = d/dt (dT/dqd_j) - dT/dq_j `(n,)` for any T(q, qd) (Eq. 13), by nested dual numbers.
 
     With L = T - V for `energy`, V(q) a potential, Q is what acts besides the forces of V.
@@ -114,12 +112,12 @@ def lagrange_equations(
     return [force(direction) for direction in identity(n)]
 
 
-def accelerations_from(M: MatrixLike, C: Sequence[Scalar], Q: Sequence[Scalar]) -> list[Scalar]:
+def accelerations_from(M: MatrixLike, C: Scalars, Q: Scalars) -> list[Scalar]:
     """Return qdd = M^-1 (Q - C) of M qdd + C = Q (Eq. 14), for simulation."""
     return factor(M).solve([Q_j - C_j for Q_j, C_j in zip(Q, C, strict=True)])
 
 
-def forces_from(M: MatrixLike, C: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
+def forces_from(M: MatrixLike, C: Scalars, qdd: Scalars) -> list[Scalar]:
     """Return Q = M qdd + C (Eq. 14), for inverse dynamics."""
     return [C_j + dot(row, qdd) for row, C_j in zip(M, C, strict=True)]
 
@@ -196,7 +194,7 @@ def newton_euler_blocks(mass: Scalar, I_c: SymMat3, omega: Vec3) -> NewtonEulerB
 Pose = Callable[[list[Scalar]], Transform]
 """q -> the pose (R(q), x(q)) of the centre of mass."""
 
-ORIENTATIONS: Final[dict[str, Callable[[Sequence[Scalar]], Mat3]]] = {
+ORIENTATIONS: Final[dict[str, Callable[[Scalars], Mat3]]] = {
     "euler": lambda angles: rotation_of_euler_angles("xyz", angles),
     "exponential": lambda phi: so3_exp(Vec3(phi[0], phi[1], phi[2])),
     "quaternion": lambda p: rotation_of_quaternion(quaternion_normalized(p)),
@@ -221,24 +219,20 @@ def body_pose(orientation: str) -> Pose:
     return lambda q: Transform(rotation(q[3:]), Vec3(q[0], q[1], q[2]))
 
 
-def body_jacobian(pose: Pose, q: Sequence[Scalar]) -> Matrix:
+def body_jacobian(pose: Pose, q: Scalars) -> Matrix:
     """Return J `(6, n)`: J_omega over J_v, in world axes, of (dR/dq_j) R^T and dx/dq_j (Eqs 28 to 31)."""
     R_T = pose(list(q)).R.transpose()
     return transpose([[*(slope.R @ R_T).axial(), *slope.p] for slope in gradient(pose, q)])
 
 
-def body_kinetic_energy(
-    pose: Pose, mass: Scalar, inertia: SymMat3, q: Sequence[Scalar], qd: Sequence[Scalar]
-) -> Scalar:
+def body_kinetic_energy(pose: Pose, mass: Scalar, inertia: SymMat3, q: Scalars, qd: Scalars) -> Scalar:
     """Return T = qd^T J^T M_c J qd / 2 (Eq. 32); `inertia` about the centre of mass, in body axes."""
     V = times(body_jacobian(pose, q), qd)
     M_c, _ = newton_euler_blocks(mass, world_inertia(pose(list(q)).R, inertia), Vec3(V[0], V[1], V[2]))
     return 0.5 * dot(V, times(M_c, V))
 
 
-def body_equations(
-    pose: Pose, mass: Scalar, inertia: SymMat3, q: Sequence[Scalar], qd: Sequence[Scalar]
-) -> BodyEquations:
+def body_equations(pose: Pose, mass: Scalar, inertia: SymMat3, q: Scalars, qd: Scalars) -> BodyEquations:
     """Return M and C of Eq. 45: Newton-Euler at the centre of mass, projected by J^T."""
     J, J_rate = directional_derivative(lambda x: body_jacobian(pose, x), q, qd)
     V = times(J, qd)
@@ -262,13 +256,13 @@ Positions = Callable[[list[Scalar]], Sequence[Vec3]]
 """r(q): the positions of all particles, in the world; of r(q, t) the function at one time."""
 
 
-def particle_jacobians(positions: Positions, q: Sequence[Scalar]) -> list[Matrix]:
+def particle_jacobians(positions: Positions, q: Scalars) -> list[Matrix]:
     """Return J_i `(3, nq)` of every particle: column j is dr_i/dq_j."""
     columns = gradient(lambda x: list(positions(x)), q)
     return [transpose([slope.to_list() for slope in slopes]) for slopes in zip(*columns, strict=True)]
 
 
-def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Sequence[Scalar]) -> list[Scalar]:
+def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Scalars) -> list[Scalar]:
     """Return Q `(nq,)` = sum J_i^T f_i of one force a particle (Eq. 3):
     equal power, Q . qd = sum f_i . r_i'."""
     Q: list[Scalar] = [0.0] * len(q)
@@ -277,7 +271,7 @@ def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Sequence[Sc
     return Q
 
 
-def particle_mass_matrix(positions: Positions, masses: Sequence[Scalar], q: Sequence[Scalar]) -> Matrix:
+def particle_mass_matrix(positions: Positions, masses: Scalars, q: Scalars) -> Matrix:
     """Return M(q) `(nq, nq)` = sum mu_i J_i^T J_i (Eq. 16)."""
     M = zeros(len(q), len(q))
     for J, mass in zip(particle_jacobians(positions, q), masses, strict=True):
@@ -286,9 +280,7 @@ def particle_mass_matrix(positions: Positions, masses: Sequence[Scalar], q: Sequ
     return M
 
 
-def particle_kinetic_energy(
-    positions: Positions, masses: Sequence[Scalar], q: Sequence[Scalar], qd: Sequence[Scalar]
-) -> Scalar:
+def particle_kinetic_energy(positions: Positions, masses: Scalars, q: Scalars, qd: Scalars) -> Scalar:
     """Return T = sum mu_i |r_i'|^2 / 2 (Eq. 10), with r_i' the derivative of r_i along qd."""
     total: Scalar = 0.0
     velocities = directional_derivative(lambda x: list(positions(x)), q, qd)[1]
@@ -320,14 +312,12 @@ def require_scleronomic(tree: Tree, function: str) -> None:
 # and J^T alone lead here, without Lagrange's equations. Gravity is the force m_k g at each centre of mass.
 
 
-def mass_matrix_by_jacobians(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> Matrix:
+def mass_matrix_by_jacobians(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Return M = sum J_k^T M_ck J_k `(nv, nv)`, armature included on the diagonal (Eq. 59)."""
     return _sum_over_bodies(tree, q, None, time).M
 
 
-def tree_equations(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar], *, time: Scalar | None = None
-) -> BodyEquations:
+def tree_equations(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> BodyEquations:
     """Return M and the velocity terms C of Eq. 59, without gravity."""
     require_scleronomic(tree, "tree_equations")
     return _sum_over_bodies(tree, q, v, time)
@@ -335,13 +325,13 @@ def tree_equations(
 
 def inverse_dynamics_by_jacobians(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> list[Scalar]:
     """Return tau = M a + C - sum J_k^T (weight and external force of body k), by Jacobians (Eqs 14, 59)."""
     require_open_tree(tree, "inverse_dynamics_by_jacobians")
@@ -357,9 +347,7 @@ def inverse_dynamics_by_jacobians(
     return [t - Q_j for t, Q_j in zip(forces_from(M, C, a), Q, strict=True)]
 
 
-def _sum_over_bodies(
-    tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar] | None, time: Scalar | None
-) -> BodyEquations:
+def _sum_over_bodies(tree: Tree, q: Scalars, v: Scalars | None, time: Time) -> BodyEquations:
     """Sum Eq. 59 over the bodies; C is computed only if v is given."""
     require_centers_of_mass(tree, "tree_equations")
     M, C = zeros(tree.nv, tree.nv), [0.0] * tree.nv

@@ -32,7 +32,6 @@ R (b_J + omega_J x u_J) from its acceleration (alpha_J, b_J) = S a + c_J.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
@@ -41,7 +40,7 @@ from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, RigidInertia, Vec3
 
 
@@ -64,13 +63,13 @@ class LiuJain(NamedTuple):
 
 def liu_jain(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> LiuJain:
     """Solve M(q) a + b(q, v) = tau + external for tau: each link visited once in either pass (section 7)."""
     require_open_tree(tree, "liu_jain")
@@ -104,12 +103,12 @@ def local_newton_euler(inertia: RigidInertia, motion: LocalMotion) -> tuple[Vec3
 
 def local_motions(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     base_acceleration: Vec3 | None = None,
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> PerBody[LocalMotion]:
     """Run pass 1: the motion of every link in its own axes, root to leaves (Eqs 74 to 85).
 

@@ -27,7 +27,7 @@ from dalembert.errors import ModelError
 from dalembert.model.body import Body, Loop
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Motion, Vec3
 from dalembert.textbook.handles import (
     ArticulatedBody,
@@ -213,7 +213,7 @@ def loop_handle_joint(
     v: Scalars,
     products: PerBody[Motion],
     *,
-    time: Scalar | None = None,
+    time: Time = None,
     stabilization: Stabilization = None,
 ) -> HandleJoint:
     """Return the loop joint with T in the coordinates of both bodies and gamma of (1); it is passive."""
@@ -231,22 +231,14 @@ def loop_handle_joint(
 
 
 def divide_and_conquer(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Unpack[Conditions]
 ) -> list[Scalar]:
     """Solve M a + b = tau + external (and K a = k of loops) for a `(nv,)`, parts put together in pairs."""
     return forward_dynamics_by_plan(tree, q, v, tau, plan_in_pairs(tree), **options)
 
 
 def forward_dynamics_by_inverse_inertias(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    **options: Unpack[Conditions],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Unpack[Conditions]
 ) -> list[Scalar]:
     """Solve for a `(nv,)` as `divide_and_conquer` does, one body at a time: variant 1 of Table 7.2."""
     return forward_dynamics_by_plan(tree, q, v, tau, plan_one_by_one(tree), **options)
@@ -261,7 +253,7 @@ def forward_dynamics_by_plan(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
     stabilization: Stabilization = None,
 ) -> list[Scalar]:
     """Return a `(nv,)` by assembly in any order."""
@@ -291,7 +283,7 @@ def handle_equations(
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
     stabilization: Stabilization = None,
 ) -> ArticulatedBody:
     """Return a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
@@ -332,7 +324,7 @@ def _system(
     tau: Scalars,
     external_forces: ExternalForces,
     external_frame: str,
-    time: Scalar | None,
+    time: Time,
     stabilization: Stabilization,
 ) -> _System:
     _require(tree)

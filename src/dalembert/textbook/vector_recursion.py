@@ -25,7 +25,6 @@ Term by term, Table 5.1 has v = (omega, v), a = (omega', v' - omega x v), f^B = 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces, body_forces
@@ -34,7 +33,7 @@ from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Vec3
 
 
@@ -56,13 +55,13 @@ class LuhWalkerPaul(NamedTuple):
 
 def luh_walker_paul(
     tree: Tree,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    a: Sequence[Scalar],
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
     *,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
-    time: Scalar | None = None,
+    time: Time = None,
 ) -> LuhWalkerPaul:
     """Solve M(q) a + b(q, v) = tau + external for tau, on 3-D vectors: Table 5.2, for every joint type."""
     require_open_tree(tree, "luh_walker_paul")
