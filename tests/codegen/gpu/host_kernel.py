@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import llvmlite.binding as llvm
 import numpy as np
 
-from dalembert.codegen.gpu.gpu_module import PhaseWalk, dispatched
+from dalembert.codegen.gpu.gpu_module import PhaseWalk, dispatch_workers
 from dalembert.codegen.gpu.launch import BARRIER, BEGIN, GpuSource
 from dalembert.codegen.gpu.shared_memory import VECTOR_LOAD_BYTES
 from dalembert.codegen.ir import NEVER
@@ -143,7 +143,7 @@ def stage_by_stage(source: GpuSource) -> tuple[list[str], int, int]:
     text: list[str] = []
     for number in range(count):
         functions = [stages[number] for stages, _ in found]
-        text += dispatched(source, f"compute.{number}", functions)
+        text += dispatch_workers(source, f"compute.{number}", functions)
     return text, count, max(size for _, size in found)
 
 

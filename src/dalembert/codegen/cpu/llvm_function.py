@@ -397,7 +397,7 @@ class _Kernel:
                 self._copy(target, places[name].base, spec)
                 continue
             sources = [Source(self.offsets[name] + k * self.type.size) for k in range(spec.size)]
-            self.blocks.write(self.blocks.pointers(number, target), chunks(spec.size, lanes), sources, None)
+            self.blocks.write(self.blocks.pointers(number, target), chunks(spec.size, lanes), sources)
         target = self.first[self.more_outputs[-1].name]
         rows = [target] if lanes == 1 else self.blocks.pointers(start + len(rollout.carried), target)
         for lane, row in enumerate(rows):

@@ -286,17 +286,16 @@ class RowBlocks:
     def _store_constant(
         self, rows: list[Value], start: int, width: int, number: float, stream: Value | None
     ) -> None:
-        value = self.writer.constant(number)
-        if stream is None:
-            for row in rows:
-                store_row(self.writer, value, row, start * self.item, width)
-            return
         for past_caches in self._both_ways(stream):
             for row in rows:
-                self._store(value, row, start * self.item, past_caches=past_caches)
+                value = self.writer.constant(number)
+                self._store(value, row, start * self.item, width, past_caches=past_caches)
 
-    def _both_ways(self, stream: Value) -> Iterator[bool]:
+    def _both_ways(self, stream: Value | None) -> Iterator[bool]:
         """Yield while code is written for stores past the caches (True), and through them (False)."""
+        if stream is None:
+            yield False
+            return
         past, through, after = (self.writer.label() for _ in range(3))
         self.writer.branch(stream, past, through)
         for label in (past, through):
@@ -308,36 +307,32 @@ class RowBlocks:
     def _prefetch(self, rows: list[Value], start: int, stream: Value | None) -> None:
         places = [(row, start * self.item) for row in rows]
         after = self.writer.label()
-        if stream is None:
-            self._prefetch_lines(places, 1)
-            return
-        self.writer.leave(stream, after)
+        if stream is not None:
+            self.writer.leave(stream, after)
         self._prefetch_lines(places, 1)
-        self.writer.enter(after)
+        if stream is not None:
+            self.writer.enter(after)
 
-    def _store(self, value: Value, row: Value, start: int | Value, *, past_caches: bool) -> None:
-        """Store a whole vector; past the caches it must be aligned."""
-        if not past_caches:
-            store_row(self.writer, value, row, start, self.lanes)
-            return
-        place = self.writer.address(row, start)
-        self.writer.line(f"store {self.writer.type.text} {value}, ptr {place}, align 64, !nontemporal !1")
+    def _store(self, value: Value, row: Value, start: int | Value, width: int, *, past_caches: bool) -> None:
+        """Store `width` elements; past the caches they must be a whole vector, and aligned."""
+        if past_caches:
+            place = self.writer.address(row, start)
+            self.writer.line(f"store {self.writer.type.text} {value}, ptr {place}, align 64, !nontemporal !1")
+        else:
+            store_row(self.writer, value, row, start, width)
 
     def write(
         self,
         rows: list[Value],
         general: list[tuple[int, int]],
         sources: Sequence[Source],
-        stream: Value | None,
+        stream: Value | None = None,
     ) -> None:
         """Write the pieces `general` of an output: element k comes from the lanes of `sources[k]`."""
-        writer, starts = self.writer, [start for start, _ in general]
-        if stream is not None and general:
+        writer = self.writer
+        if len(general) > (INLINE_CHUNKS if stream is None else 0):
             for past_caches in self._both_ways(stream):
-                self._write_loop(rows, starts, sources, past_caches=past_caches)
-            return
-        if len(general) > INLINE_CHUNKS:
-            self._write_loop(rows, starts, sources)
+                self._write_loop(rows, [start for start, _ in general], sources, past_caches=past_caches)
             return
         for start, width in general:
             vectors = [
@@ -351,12 +346,7 @@ class RowBlocks:
                 store_row(writer, vector, row, start * self.item, width)
 
     def _write_loop(
-        self,
-        rows: list[Value],
-        starts: list[int],
-        sources: Sequence[Source],
-        *,
-        past_caches: bool = False,
+        self, rows: list[Value], starts: list[int], sources: Sequence[Source], *, past_caches: bool
     ) -> None:
         """Write pieces in a loop over a table with the position and the lane offsets of each piece."""
         writer = self.writer
@@ -375,7 +365,7 @@ class RowBlocks:
             ]
             vectors = [writer.load("%scratch", offset, writer.type.align) for offset in offsets[1:]]
             for row, vector in zip(rows, transpose(writer, vectors)):
-                self._store(vector, row, offsets[0], past_caches=past_caches)
+                self._store(vector, row, offsets[0], self.lanes, past_caches=past_caches)
 
 
 ROW_DISTANCES: Final = """
@@ -513,10 +503,13 @@ class OutputScheduler:
         for task in self.late:
             task()
         for spec in self.program.outputs:
+            lanes = [Source(offsets.get(spec.name, 0) + k * self.type.size) for k in range(spec.size)]
             if spec.name in self.direct:
-                sources = [self._source(found.get((spec.name, k))) for k in range(spec.size)]
-            else:
-                sources = [Source(offsets[spec.name] + k * self.type.size) for k in range(spec.size)]
+                lanes = [found.get((spec.name, k), Source(-1, 0.0)) for k in range(spec.size)]
+            sources = [
+                lane if lane.constant is None else Source(self.constants[lane.constant], lane.constant)
+                for lane in lanes
+            ]
             self.blocks.write(self.rows[spec.name], self.pieces[spec.name], sources, self._condition(spec))
 
     def fence(self) -> None:
@@ -527,9 +520,3 @@ class OutputScheduler:
 
     def _condition(self, spec: ArraySpec) -> Value | None:
         return self.stream if spec.name in self.streamed else None
-
-    def _source(self, found: Source | None) -> Source:
-        number = 0.0 if found is None else found.constant
-        if found is not None and number is None:
-            return found
-        return Source(self.constants[number or 0.0], number)

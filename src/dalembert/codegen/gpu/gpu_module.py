@@ -191,7 +191,7 @@ def gpu_module(source: GpuSource) -> str:
 
     walk.write(phase, begin, alone=alone)
     kernel = [item.replace("ptr %", "ptr addrspace(1) %global.") for item in source.parameters]
-    workers = dispatched(source, "compute", source.workers) if source.workers else []
+    workers = dispatch_workers(source, "compute", source.workers) if source.workers else []
     text = "\n".join([source.text, *workers])
     declared = source.declared
     if source.info.bits == 32:
@@ -230,7 +230,7 @@ def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
     return str(machine.emit_assembly(module))
 
 
-def dispatched(source: GpuSource, name: str, functions: Sequence[Sequence[str]]) -> list[str]:
+def dispatch_workers(source: GpuSource, name: str, functions: Sequence[Sequence[str]]) -> list[str]:
     """Return the functions of the workers, where several threads compute a sample, and the phase that calls
     that of the thread's worker."""
     parameters = ", ".join((*source.parameters, *PHASE_PARAMETERS))

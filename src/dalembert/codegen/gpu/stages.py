@@ -29,7 +29,7 @@ from dalembert.codegen.statement_code import Context, Position, emit_instruction
 # coarsest graph are assigned to workers. During uncoarsening, clusters, then their halves, down to single
 # tasks, move to another worker where that lowers
 #
-#     J = balance.weight sum_s sum_w load(w, s)^2 / mean_s  +  4 values that cross,
+#     J = balance sum_s sum_w load(w, s)^2 / mean_s  +  4 values that cross,
 #
 # s the slabs of the program's depth, because a worker with much work early and none later would keep the
 # others waiting. (The multilevel method of Karypis and Kumar, "Multilevel k-way partitioning scheme for
@@ -46,15 +46,6 @@ CLUSTERS_PER_WORKER: Final = 6
 
 MAX_REFINEMENT_ROUNDS: Final = 4
 """Passes over all tasks in one refinement, at most."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class BalanceOptions:
-    """Options of load balance: the number of `slabs` of the program's depth, the `weight` of balance in J."""
-
-    slabs: int
-    weight: float
 
 
 @final
@@ -82,10 +73,10 @@ class TaskGraph:
             self.joined.append(joined)
             weight = heavier
 
-    def assign_workers(self, balance: BalanceOptions) -> list[int]:
+    def assign_workers(self, slabs: int, balance: float) -> list[int]:
         """Return the worker of each task. Slabs divide the work, sorted by depth, into equal parts."""
         loads: list[Loads] = [[{} for _ in self.weight]]
-        done, slabs = 0.0, balance.slabs
+        done = 0.0
         for task in self.by_depth:
             loads[0][task] = {min(int(slabs * done / self.total), slabs - 1): self.weight[task]}
             done += self.weight[task]
@@ -95,7 +86,7 @@ class TaskGraph:
                 mine = loads[-1][cluster]
                 for slab, weight in loads[-2][task].items():
                     mine[slab] = mine.get(slab, 0.0) + weight
-        worker_loads = _WorkerLoads(self.workers, balance, loads[0])
+        worker_loads = _WorkerLoads(self.workers, slabs, balance, loads[0])
         graph, load = self.graphs[-1], loads[-1]
         owner = [-1] * len(graph)
         for task in sorted(range(len(graph)), key=lambda task: -sum(load[task].values())):
@@ -148,14 +139,14 @@ def _merge(joined: list[int], graph: Graph, weight: list[float]) -> tuple[Graph,
 class _WorkerLoads:
     """The load of each worker, by slabs."""
 
-    def __init__(self, workers: int, balance: BalanceOptions, loads: Loads) -> None:
+    def __init__(self, workers: int, slabs: int, balance: float, loads: Loads) -> None:
         self.workers = range(workers)
-        self.load = [[0.0] * balance.slabs for _ in self.workers]
-        sums = [0.0] * balance.slabs
+        self.load = [[0.0] * slabs for _ in self.workers]
+        sums = [0.0] * slabs
         for load in loads:
             for slab, weight in load.items():
                 sums[slab] += weight
-        self.scale = [balance.weight * workers / max(each, 1.0) for each in sums]
+        self.scale = [balance * workers / max(each, 1.0) for each in sums]
 
     def refine(self, graph: Graph, loads: Loads, owner: list[int]) -> None:
         """Move tasks to better workers until no move improves J."""
@@ -221,14 +212,8 @@ MAX_CONE_COST: Final = 24.0
 CROSSING_DELAYS: Final = (60.0, 150.0)
 """[instructions] The delays of a value that crosses to another worker; each is tried."""
 
-BALANCE_OPTIONS: Final = (
-    BalanceOptions(6, 2.0),
-    BalanceOptions(8, 1.0),
-    BalanceOptions(12, 2.0),
-    BalanceOptions(6, 4.0),
-    BalanceOptions(8, 0.5),
-)
-"""The balance options; each is tried."""
+BALANCE_OPTIONS: Final = ((6, 2.0), (8, 1.0), (12, 2.0), (6, 4.0), (8, 0.5))
+"""The number of slabs of the program's depth, and the weight of balance in J; each pair is tried."""
 
 MAX_ASSIGNED_CONES: Final = 20_000
 """Cones to assign over all tries: for a long program fewer balance options are tried."""
@@ -266,8 +251,8 @@ def divide(program: Instructions, workers: int) -> Parts:
     order = _in_order(cones)
     tasks = TaskGraph(cones.weight, _depths(cones, order), cones.shared, workers)
     found = []
-    for balance in BALANCE_OPTIONS[: max(1, MAX_ASSIGNED_CONES // max(1, len(cones.weight)))]:
-        owner = tasks.assign_workers(balance)
+    for slabs, balance in BALANCE_OPTIONS[: max(1, MAX_ASSIGNED_CONES // max(1, len(cones.weight)))]:
+        owner = tasks.assign_workers(slabs, balance)
         for delay in CROSSING_DELAYS:
             start = _start_times(cones, order, owner, workers, delay)
             found.append(_stages(program, cones, owner, start, workers))
@@ -335,23 +320,27 @@ def _in_order(cones: _Cones) -> list[int]:
 
 def _depths(cones: _Cones, order: list[int]) -> list[float]:
     """Return the depth of each cone in the program: the middle of its earliest and latest time."""
-    head, tail = list(cones.weight), list(cones.weight)
+    head, tail = list(cones.weight), _path_lengths(cones, order, [0] * len(order), 0.0)
     for cone in order:
         head[cone] += max((head[other] for other in cones.before[cone]), default=0.0)
-    for cone in reversed(order):
-        tail[cone] += max((tail[other] for other in cones.after[cone]), default=0.0)
     return [early - late for early, late in zip(head, tail)]
+
+
+def _path_lengths(cones: _Cones, order: list[int], owner: list[int], delay: float) -> list[float]:
+    """Return the longest path from each cone to a result; `delay` for each change of the worker."""
+    tail = list(cones.weight)
+    for cone in reversed(order):
+        tail[cone] += max(
+            (tail[other] + delay * (owner[other] != owner[cone]) for other in cones.after[cone]), default=0.0
+        )
+    return tail
 
 
 def _start_times(
     cones: _Cones, order: list[int], owner: list[int], workers: int, delay: float
 ) -> list[float]:
     """Return the start time of each cone by list scheduling, longest path to a result first."""
-    tail = list(cones.weight)
-    for cone in reversed(order):
-        tail[cone] += max(
-            (tail[other] + delay * (owner[other] != owner[cone]) for other in cones.after[cone]), default=0.0
-        )
+    tail = _path_lengths(cones, order, owner, delay)
     waiting = [len(needed) for needed in cones.before]
     ready, start, free = [0.0] * len(tail), [0.0] * len(tail), [0.0] * workers
     coming: list[list[tuple[float, int]]] = [[] for _ in range(workers)]
