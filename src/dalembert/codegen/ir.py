@@ -12,6 +12,7 @@ import itertools
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple, final
 
 Value = str
@@ -107,26 +108,22 @@ class LoopBlocks(NamedTuple):
     after: str
 
 
+@dataclass(slots=True)
 class Writer:
     """A writer that appends instructions to `lines` and adds the intrinsics that they call to `declared`.
 
     `fma` tells whether the target has a fused multiply-add: `multiply_add` then rounds once, else twice.
     """
 
-    __slots__ = ("_names", "declared", "fma", "lines", "type")
-
-    def __init__(self, lane_type: LaneType, *, fma: bool, declared: set[str]) -> None:
-        self.type = lane_type
-        self.fma = fma
-        self.declared = declared
-        self.lines: list[str] = []
-        self._names = itertools.count()
+    type: LaneType
+    fma: bool = field(kw_only=True)
+    declared: set[str] = field(kw_only=True)
+    lines: list[str] = field(default_factory=list, kw_only=True)
+    _names: Iterator[int] = field(default_factory=itertools.count, kw_only=True)
 
     def as_type(self, lane_type: LaneType) -> Writer:
         """Return a writer of another type onto the same lines."""
-        other = Writer(lane_type, fma=self.fma, declared=self.declared)
-        other.lines, other._names = self.lines, self._names
-        return other
+        return Writer(lane_type, fma=self.fma, declared=self.declared, lines=self.lines, _names=self._names)
 
     def line(self, text: str) -> None:
         self.lines.append(text)

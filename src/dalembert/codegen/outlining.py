@@ -239,7 +239,7 @@ def cut_points(instructions: Instructions, length: int) -> list[int]:
         if instructions.is_mask(item) and piece[item] != piece[node]
     }
 
-    zero, one = _new(instructions, "constant", (), 0.0), _new(instructions, "constant", (), 1.0)
+    zero, one = instructions.append("constant", (), 0.0), instructions.append("constant", (), 1.0)
     order: list[int] = []
     last = -1
     cuts: list[int] = []
@@ -254,13 +254,13 @@ def cut_points(instructions: Instructions, length: int) -> list[int]:
         for k, item in enumerate(operands):
             if item in crossing and piece[item] != here:
                 if (item, here) not in as_condition:
-                    as_condition[item, here] = _new(instructions, "lt", (zero, numbers[item]))
+                    as_condition[item, here] = instructions.append("lt", (zero, numbers[item]))
                     order.append(as_condition[item, here])
                 operands[k] = as_condition[item, here]
         args[node] = tuple(operands)
         order.append(node)
         if node in crossing:
-            numbers[node] = _new(instructions, "select", (node, one, zero))
+            numbers[node] = instructions.append("select", (node, one, zero))
             order.append(numbers[node])
     instructions.order = order
     return cuts
@@ -278,17 +278,10 @@ def _weights(instructions: Instructions) -> Iterator[int]:
 
 def as_number(instructions: Instructions, condition: int) -> int:
     """Return a new node, computed last, that is 1 where a condition holds and 0 elsewhere."""
-    one, zero = _new(instructions, "constant", (), 1.0), _new(instructions, "constant", (), 0.0)
-    node = _new(instructions, "select", (condition, one, zero))
+    one, zero = instructions.append("constant", (), 1.0), instructions.append("constant", (), 0.0)
+    node = instructions.append("select", (condition, one, zero))
     instructions.order.append(node)
     return node
-
-
-def _new(instructions: Instructions, op: str, operands: tuple[int, ...], number: float | None = None) -> int:
-    instructions.ops.append(op)
-    instructions.args.append(operands)
-    instructions.data.append(number)
-    return len(instructions.ops) - 1
 
 
 def group_into_modules(functions: Sequence[OutlinedFunction]) -> list[list[OutlinedFunction]]:

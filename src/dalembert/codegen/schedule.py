@@ -46,6 +46,13 @@ class Instructions:
     roots: list[int]
     order: list[int]
 
+    def append(self, op: str, operands: tuple[int, ...], data: Any = None) -> int:
+        """Return the number of a new node."""
+        self.ops.append(op)
+        self.args.append(operands)
+        self.data.append(data)
+        return len(self.ops) - 1
+
     def is_leaf(self, node: int) -> bool:
         return self.ops[node] in LEAF_OPS
 

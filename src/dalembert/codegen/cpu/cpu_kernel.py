@@ -67,7 +67,15 @@ def compile_object(
 
     emitted = emit_program(program, bits=BITS[dtype], lanes=lanes, target=target, rollout=rollout)
     # One module after another: between them the interpreter raises what an interrupt asks for.
-    codes = [_object_code(text, target) for text in (emitted.text, *emitted.parts)]
+    try:
+        machine = target_machine(target)
+        codes = [
+            bytes(machine.emit_object(llvm.parse_assembly(text))) for text in (emitted.text, *emitted.parts)
+        ]
+    except RuntimeError as error:
+        raise CompileError(
+            f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
+        ) from error
     info = KernelInfo(
         dtype=dtype,
         lanes=lanes,
@@ -81,17 +89,6 @@ def compile_object(
         rollout=rollout,
     )
     return info, codes, emitted.tables
-
-
-def _object_code(text: str, target: Target) -> bytes:
-    """Compile one module."""
-    try:
-        module = llvm.parse_assembly(text)
-        return bytes(target_machine(target).emit_object(module))
-    except RuntimeError as error:
-        raise CompileError(
-            f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
-        ) from error
 
 
 def load_object(

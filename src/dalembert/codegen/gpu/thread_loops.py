@@ -22,7 +22,6 @@ from dalembert.codegen.memory import loop_addresses, only_straight
 from dalembert.codegen.registers import BREAK_STEP, Step
 from dalembert.codegen.schedule import Instructions, postorder
 from dalembert.codegen.statement_code import Context, emit_case, emit_loop, leave
-from dalembert.tracing.expression import Address
 from dalembert.tracing.program import Loop, Program, Straight
 
 ESTIMATED_ITERATIONS: Final = 9
@@ -54,7 +53,10 @@ def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool 
     with writer.loop(loop.count // sum(times for _, times in runs)) as (counter, _, after):
         done = None
         if together and loop.until is not None:
-            done = _round(context, loop.until, after)
+            # A round begins as long as one thread of the block is not done.
+            value = context.places[loop.until.array].load(writer, loop.until.offset)
+            done = writer.compare("une", value, writer.constant(0.0))
+            writer.require(writer.let(f"call i1 @any(i1 {writer.invert(done)})"), after)
         else:
             leave(context, loop.until, counter, after)
         for number, (case, times) in enumerate(runs):
@@ -74,15 +76,6 @@ def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool 
                     leave(context, skip, inner_counter, over)
                     _write(context, program, loop, case, inner_counter)
             writer.begin(over)
-
-
-def _round(context: Context, flag: Address, after: str) -> Value:
-    """Branch to the block `after` if all threads of the block are done; return whether this thread is."""
-    writer = context.writer
-    value = context.places[flag.array].load(writer, flag.offset)
-    done = writer.compare("une", value, writer.constant(0.0))
-    writer.require(writer.let(f"call i1 @any(i1 {writer.invert(done)})"), after)
-    return done
 
 
 def _write(context: Context, program: Program, loop: Loop, case: int, counter: Value) -> None:
@@ -187,12 +180,10 @@ class Pieces:
     def order(self, instructions: Instructions) -> bool:
         """Order the instructions by pieces, with a copy at the place of every result; False where a condition
         would have to wait in memory."""
-        copies: dict[tuple[str, int], int] = {}
-        for place, root in zip(self.places, instructions.roots):
-            copies[place] = len(instructions.ops)
-            instructions.ops.append("copy")
-            instructions.args.append((root,))
-            instructions.data.append(place)
+        copies = {
+            place: instructions.append("copy", (root,), place)
+            for place, root in zip(self.places, instructions.roots)
+        }
         chosen = {node: time for time, node in enumerate(instructions.order)}
         placed = [instructions.is_leaf(node) for node in range(len(instructions.ops))]
         cut = {piece.array for piece in self.pieces}
