@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -27,8 +28,7 @@ from dalembert.model.shapes.shape import checked_friction, checked_restitution, 
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
 from dalembert.model.values import rebuilt
-from dalembert.spatial import RigidInertia, Vec3
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import Placement, RigidInertia, Vec3
 
 BODY_ARGUMENTS: Final = (
     *("joint_name", "joint", "placement", "inertia", "rest", "limits", "shapes"),
@@ -63,9 +63,6 @@ def builder_calls(model: Model) -> Iterator[Call]:
         yield "add_contact_pair", asdict(pair)
 
 
-# Resolution of names to numbers: bodies in a regular numbering, and frames, loops and contacts on them.
-
-
 def number_bodies(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
     """Return the bodies in a regular numbering, from their names and the names of their parents."""
     names = list(pending)
@@ -86,79 +83,6 @@ def number_bodies(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
         replace(pending[names[old]][1], index=new, parent=number[parents[old]])
         for new, old in enumerate(order)
     ]
-
-
-def with_shapes(bodies: Sequence[Body], added: Mapping[str, Sequence[Shape]]) -> list[Body]:
-    """Return the bodies with the shapes that were added to them by name."""
-    names = {WORLD_NAME: None} | {body.name: None for body in bodies}
-    for name in added:
-        checks.require_known(names, name, "add_shape")
-    return [
-        replace(body, shapes=(*body.shapes, *added[body.name])) if body.name in added else body
-        for body in bodies
-    ]
-
-
-def place_frames(frames: Mapping[str, tuple[str, Placement]], index: Mapping[str, int]) -> list[Frame]:
-    """Return the frames on numbered bodies."""
-    placed = []
-    for name, (body, placement) in frames.items():
-        if name in index:
-            raise ModelError(
-                f'frame "{name}" has the name of a body, whose own frame that is; choose another'
-            )
-        placed.append(Frame(name, checks.require_known(index, body, f'frame "{name}"'), placement))
-    return placed
-
-
-def place_loops(loops: Mapping[str, tuple[str, str, Loop]], index: Mapping[str, int]) -> list[Loop]:
-    """Return the loop joints between numbered bodies."""
-    placed = []
-    for name, (predecessor, successor, loop) in loops.items():
-        ends = [checks.require_known(index, body, f'loop "{name}"') for body in (predecessor, successor)]
-        placed.append(replace(loop, predecessor=ends[0], successor=ends[1]))
-    return placed
-
-
-def checked_exclusions(
-    pairs: Iterable[tuple[str, str]], index: Mapping[str, int]
-) -> tuple[tuple[str, str], ...]:
-    """Return the pairs of bodies that never touch, each once."""
-    found: dict[frozenset[str], tuple[str, str]] = {}
-    for pair in pairs:
-        for body in pair:
-            checks.require_known(index, body, "exclude_contact")
-        found.setdefault(frozenset(pair), pair)
-    return tuple(found.values())
-
-
-def checked_pair(
-    first: str, second: str, friction: Sequence[float] | None, restitution: float | None
-) -> ShapePair:
-    """Return a pair of shapes that may touch, after checking its coefficients."""
-    what = f'add_contact_pair of "{first}" and "{second}"'
-    for name in (first, second):
-        checks.valid_name(name, "add_contact_pair: the name of a shape")
-    if first == second:
-        raise ModelError(f"{what} names one shape twice; a pair is two shapes")
-    return ShapePair(
-        first,
-        second,
-        None if friction is None else checked_friction(friction, what),
-        None if restitution is None else checked_restitution(restitution, what),
-    )
-
-
-def checked_pairs(pairs: Iterable[ShapePair], shapes: Iterable[Shape]) -> tuple[ShapePair, ...]:
-    """Return the pairs of shapes that may touch, after checking that each name belongs to one shape."""
-    count = Counter(shape.name for shape in shapes if shape.name)
-    for pair in pairs:
-        for name in (pair.first, pair.second):
-            if checks.require_known(count, name, "add_contact_pair", "shape") > 1:
-                raise ModelError(
-                    f'add_contact_pair: {count[name]} shapes are called "{name}"; give each its own name'
-                )
-    return tuple(pairs)
 
 
 class ModelBuilder:
@@ -190,7 +114,7 @@ class ModelBuilder:
         self._closure: tuple[Callable[..., Any], tuple[str, ...], bool] | None = None
         self._actuated: tuple[str, ...] | None = None
         self._shapes: dict[str, list[Shape]] = {}  # by the name of a body that has them beside its own
-        self._exclusions: list[tuple[str, str]] = []
+        self._exclusions: dict[frozenset[str], tuple[str, str]] = {}
         self._contact_pairs: list[ShapePair] = []
         self._report: list[str] = []
 
@@ -218,14 +142,22 @@ class ModelBuilder:
         massless). `limits` is `Limits(…)` or (lower, upper). The other arguments are as in `Body`; one number
         applies to every coordinate of the joint.
         """
-        name = self._new_name(name)
+        checks.valid_name(name, "a body's name")
         what = f'body "{name}"'
+        if name == WORLD_NAME:
+            raise ModelError(f'"{WORLD_NAME}" is the fixed base and cannot be added; choose another name')
+        if name in self._bodies:
+            raise ModelError(
+                f"{what} is added twice; choose another name, or, to join one body to two parents, "
+                "close the loop with add_loop"
+            )
         if joint is None:
             raise ModelError(
                 f"{what} has no joint; give joint=…, Fixed() for a body that does not move on its parent"
             )
         joint = checks.checked_joint(joint, what)
-        joint_name = self._new_joint_name(name if joint_name is None else joint_name, what)
+        joint_name = checks.valid_name(name if joint_name is None else joint_name, f"{what}: joint_name")
+        self._refuse_taken(joint_name, what)
         if checks.valid_name(parent, f"{what}: parent") == name:
             raise ModelError(
                 f'{what}: joint "{joint_name}" connects it to itself; name another body as the parent'
@@ -236,10 +168,12 @@ class ModelBuilder:
             )
         at_joint = f'{what}, joint "{joint_name}"'
         nq, nv = joint.nq, joint.nv
-        given = dict(zip(PER_VELOCITY, (armature, damping, friction, stiffness), strict=True))
+        given = zip(PER_VELOCITY, (armature, damping, friction, stiffness), strict=True)
         per_velocity: dict[str, Any] = {
-            part: checks.per_coordinate(value, nv, f"{at_joint}: {part}") for part, value in given.items()
+            part: checks.per_coordinate(value, nv, f"{at_joint}: {part}") for part, value in given
         }
+        inertia = checks.finite_value(inertia or RigidInertia.zero(), f"{what}: inertia")
+        at_rest = joint.neutral() if rest is None else rest
         body = Body(
             index=-1,
             name=name,
@@ -247,15 +181,11 @@ class ModelBuilder:
             joint=joint,
             joint_name=joint_name,
             placement=checks.placement_or_identity(placement, f"{what}: placement"),
-            inertia=RigidInertia.zero()
-            if inertia is None
-            else checks.finite_value(inertia, f"{what}: inertia"),
+            inertia=inertia,
             q_slice=slice(0, 0),
             v_slice=slice(0, 0),
             **per_velocity,
-            rest=checks.per_coordinate(
-                joint.neutral() if rest is None else rest, nq, f"{at_joint}: rest", negative=True
-            ),
+            rest=checks.per_coordinate(at_rest, nq, f"{at_joint}: rest", negative=True),
             limits=checks.resolve_limits(limits, nq, nv, at_joint),
             shapes=tuple(checked_shape(shape, f"{what}: shapes") for shape in shapes),
         )
@@ -278,10 +208,11 @@ class ModelBuilder:
 
         A body and its parent never touch, unless the parent is the world; they need no exclusion.
         """
-        pair = tuple(checks.valid_name(name, "exclude_contact: the name of a body") for name in (body, other))
+        for name in (body, other):
+            checks.valid_name(name, "exclude_contact: the name of a body")
         if body == other:
             raise ModelError(f'exclude_contact names "{body}" twice; a body never touches itself')
-        self._exclusions.append((pair[0], pair[1]))
+        self._exclusions.setdefault(frozenset((body, other)), (body, other))
 
     def add_contact_pair(
         self,
@@ -296,7 +227,14 @@ class ModelBuilder:
         `friction` (sliding, torsional, rolling) and `restitution` apply to this pair; by default those of the
         shapes do.
         """
-        self._contact_pairs.append(checked_pair(first, second, friction, restitution))
+        what = f'add_contact_pair of "{first}" and "{second}"'
+        for name in (first, second):
+            checks.valid_name(name, "add_contact_pair: the name of a shape")
+        if first == second:
+            raise ModelError(f"{what} names one shape twice; a pair is two shapes")
+        mu = None if friction is None else checked_friction(friction, what)
+        e = None if restitution is None else checked_restitution(restitution, what)
+        self._contact_pairs.append(ShapePair(first, second, mu, e))
 
     def add_loop(
         self,
@@ -388,28 +326,56 @@ class ModelBuilder:
         require_choice("inertia option", inertia, ("strict", "as_given"))
         if not self._bodies:
             raise ModelError("the model has no bodies; add one with add_body")
-        bodies = place_coordinates(
-            with_shapes(number_bodies(self._bodies), self._shapes), self._checked_couplings()
-        )
-        index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
-        world_shapes = self._shapes.get(WORLD_NAME, ())
-        report = dict.fromkeys([*self._report, *checks.inspect_bodies(bodies, inertia)])
+        joints = {body.joint_name: body.joint for _, body in self._bodies.values()}
+        couplings = check_couplings(self._couplings.values(), joints)
+        bodies = place_coordinates(number_bodies(self._bodies), couplings)
+        for i, body in enumerate(bodies):
+            if body.name in self._shapes:
+                bodies[i] = replace(body, shapes=(*body.shapes, *self._shapes[body.name]))
+        for joint in self._actuated or ():
+            checks.require_known(joints, joint, "set_actuated", "joint")
         model = Model(
             bodies=bodies,
             gravity=self._gravity,
-            frames=place_frames(self._frames, index),
-            loops=place_loops(self._loops, index),
-            couplings=self._checked_couplings(),
-            actuated=self._checked_actuated(),
-            world_shapes=world_shapes,
-            contact_exclusions=checked_exclusions(self._exclusions, index),
-            contact_pairs=checked_pairs(
-                self._contact_pairs, [*world_shapes, *(shape for body in bodies for shape in body.shapes)]
-            ),
+            couplings=couplings,
+            actuated=self._actuated,
+            world_shapes=self._shapes.get(WORLD_NAME, ()),
+            contact_exclusions=self._exclusions.values(),
+            contact_pairs=self._contact_pairs,
             name=self._name,
-            report=report,
+            report=dict.fromkeys([*self._report, *checks.inspect_bodies(bodies, inertia)]),
+            **self._placed_on(bodies),
         )
         return self._with_constraints(model)
+
+    def _placed_on(self, bodies: Sequence[Body]) -> dict[str, Any]:
+        """Return the frames and loops on numbered bodies, after checking all names of bodies and shapes."""
+        index = {WORLD_NAME: topology.WORLD} | {body.name: body.index for body in bodies}
+        known = functools.partial(checks.require_known, index)
+        for name in self._shapes:
+            known(name, "add_shape")
+        for pair in self._exclusions.values():
+            for name in pair:
+                known(name, "exclude_contact")
+        shapes = [*self._shapes.get(WORLD_NAME, ()), *(shape for body in bodies for shape in body.shapes)]
+        count = Counter(shape.name for shape in shapes if shape.name)
+        for shape_pair in self._contact_pairs:
+            for name in (shape_pair.first, shape_pair.second):
+                if checks.require_known(count, name, "add_contact_pair", "shape") > 1:
+                    raise ModelError(
+                        f'add_contact_pair: {count[name]} shapes are called "{name}"; give each its own name'
+                    )
+        for name in self._frames:
+            if name in index:
+                raise ModelError(
+                    f'frame "{name}" has the name of a body, whose own frame that is; choose another'
+                )
+        frames = [Frame(name, known(body, f'frame "{name}"'), X) for name, (body, X) in self._frames.items()]
+        loops = [
+            replace(loop, predecessor=known(p, f'loop "{name}"'), successor=known(s, f'loop "{name}"'))
+            for name, (p, s, loop) in self._loops.items()
+        ]
+        return {"frames": frames, "loops": loops}
 
     def _with_constraints(self, model: Model) -> Model:
         """Return the model with the user's functions after a trial evaluation."""
@@ -426,42 +392,8 @@ class ModelBuilder:
 
     def _refuse_taken(self, name: str, what: str) -> None:
         """Raise an error for a name in use: loop joints, tree joints and constraints share one namespace."""
-        for kind, taken in (
-            ("joint", self._joint_owner),
-            ("loop joint", self._loops),
-            ("constraint", self._constraints),
-        ):
-            if name in taken:
-                raise ModelError(f'{what}: there is already a {kind} "{name}"; choose another name')
-
-    def _new_name(self, name: str) -> str:
-        checks.valid_name(name, "a body's name")
-        if name == WORLD_NAME:
-            raise ModelError(f'"{WORLD_NAME}" is the fixed base and cannot be added; choose another name')
-        if name in self._bodies:
-            raise ModelError(
-                f'body "{name}" is added twice; choose another name, or, to join one body to two parents, '
-                "close the loop with add_loop"
-            )
-        return name
-
-    def _new_joint_name(self, name: str, what: str) -> str:
-        checks.valid_name(name, f"{what}: joint_name")
-        if name in self._joint_owner:
-            raise ModelError(
-                f'{what}: joint name "{name}" already belongs to body "{self._joint_owner[name]}"; '
-                "choose another"
-            )
-        for kind, others in (("loop joint", self._loops), ("constraint", self._constraints)):
+        taken: dict[str, Mapping[str, Any]] = {"joint": self._joint_owner, "loop joint": self._loops}
+        for kind, others in (taken | {"constraint": self._constraints}).items():
             if name in others:
-                raise ModelError(f'{what}: joint name "{name}" already belongs to a {kind}; choose another')
-        return name
-
-    def _checked_couplings(self) -> list[Coupling]:
-        joints = {body.joint_name: body.joint for _, body in self._bodies.values()}
-        return check_couplings(self._couplings.values(), joints)
-
-    def _checked_actuated(self) -> tuple[str, ...] | None:
-        for joint in self._actuated or ():
-            checks.require_known(self._joint_owner, joint, "set_actuated", "joint")
-        return self._actuated
+                owner = f' (it already belongs to body "{others[name]}")' if kind == "joint" else ""
+                raise ModelError(f'{what}: there is already a {kind} "{name}"{owner}; choose another name')

@@ -12,8 +12,7 @@ import numpy as np
 from dalembert.errors import ArgumentError, InertiaError, ModelError, UnknownNameError
 from dalembert.model.body import LIMITS, Body, Limits
 from dalembert.model.joints import Joint
-from dalembert.spatial import Transform, physical_problems
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import Placement, Transform, physical_problems
 from dalembert.spatial.value import leaves, rebuild
 
 ROTATION_TOLERANCE = 1.0e-9
@@ -90,15 +89,9 @@ def placement_or_identity(placement: Any, what: str) -> Placement:
             "use Transform.from_rotation_translation(R, p)"
         )
     checked = finite_value(placement, what)
-    check_rotation(checked, what)
-    return checked
-
-
-def check_rotation(placement: Placement, what: str) -> None:
-    """Raise an error for a matrix that is not a rotation."""
-    if not isinstance(placement, Transform):
-        return
-    a, b, c, d, e, f, g, h, i = leaves(placement.R)
+    if not isinstance(checked, Transform):
+        return checked
+    a, b, c, d, e, f, g, h, i = leaves(checked.R)
     # R^T R = 1, written out: this runs for every body of a large model.
     gram = (
         a * a + d * d + g * g - 1.0,
@@ -116,6 +109,7 @@ def check_rotation(placement: Placement, what: str) -> None:
         raise ModelError(
             f"{what}: R is a reflection (determinant -1); a placement needs a right-handed frame"
         )
+    return checked
 
 
 def per_coordinate(

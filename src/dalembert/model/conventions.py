@@ -1,4 +1,9 @@
-"""Conversion of states between the coordinate conventions of engines; see `engine_joints` for the tables."""
+"""Conversion of states between the coordinate conventions of engines.
+
+Engines differ in the joints whose q holds rotations: `FORMS` lists them, all verified by running the engines.
+"Parent" axes are those of the joint's predecessor frame: the world's for a floating base. Every other joint
+with v = dq/dt is the same everywhere.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +28,6 @@ from dalembert.model.body import Body
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
-
-# The forms of q and v of one joint in each engine, all verified by running the engines.
-#
-# Engines differ in the joints whose q holds rotations. "Parent" axes are those of the joint's predecessor
-# frame: the world's for a floating base. Every other joint with v = dq/dt is the same everywhere.
-
 Array = npt.NDArray[np.floating[Any]]
 
 UNIT_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
@@ -39,11 +38,14 @@ State = dict[str, Array]
 
 
 class Form(NamedTuple):
-    """What q and v of a joint hold, in order; `com` is the position of the centre of mass."""
+    """The parts of q and v of a joint, in order; `com` is the position of the centre of mass."""
 
     q: tuple[str, ...]
     v: tuple[str, ...]
 
+
+_ALIKE: Final = ("mujoco", "drake", "dart", "pybullet")
+"""Engines with the same planar and continuous joints."""
 
 FORMS: Final[dict[str, dict[str, Form]]] = {
     "free": {
@@ -65,63 +67,22 @@ FORMS: Final[dict[str, dict[str, Form]]] = {
     "planar": {
         "dalembert": Form(("x y", "angle"), ("omega", "slide body")),
         "pinocchio": Form(("x y", "cos sin"), ("slide body", "omega")),
-        "mujoco": (_RATE_PLANAR := Form(("x y", "angle"), ("slide parent", "omega"))),
-        "drake": _RATE_PLANAR,
-        "dart": _RATE_PLANAR,
-        "pybullet": _RATE_PLANAR,
+        **dict.fromkeys(_ALIKE, Form(("x y", "angle"), ("slide parent", "omega"))),
     },
     "continuous": {
-        "dalembert": (_ANGLE := Form(("angle",), ("omega",))),
         "pinocchio": Form(("cos sin",), ("omega",)),
-        **dict.fromkeys(("mujoco", "drake", "dart", "pybullet"), _ANGLE),
+        **dict.fromkeys(("dalembert", *_ALIKE), Form(("angle",), ("omega",))),
     },
 }
 
 SIZES: Final = {
-    name: size
-    for size, names in {
-        1: ("angle", "omega"),
-        2: ("x y", "cos sin", "slide body", "slide parent"),
-        3: ("position", "com", "rotation vector", "roll pitch yaw"),
-        4: ("wxyz", "xyzw"),
-    }.items()
-    for name in names
-} | dict.fromkeys(("angular body", "angular parent", "linear body", "linear parent"), 3)
+    **dict.fromkeys(("angle", "omega"), 1),
+    **dict.fromkeys(("x y", "cos sin", "slide body", "slide parent"), 2),
+    **dict.fromkeys(("position", "com", "rotation vector", "roll pitch yaw"), 3),
+    **dict.fromkeys(("angular body", "angular parent", "linear body", "linear parent"), 3),
+    **dict.fromkeys(("wxyz", "xyzw"), 4),
+}
 """Numbers of each part of q and v."""
-
-
-def _read(body: Body, form: Form, q: Array, v: Array) -> State:
-    """Return the state of a joint from q and v in the form of an engine."""
-    state: State = {}
-    for name, part in zip(form.q, _cut(q, form.q)):
-        if name in ROTATIONS:
-            state["rotation"] = ROTATIONS[name][0](body, part)
-        else:
-            state["position"] = part
-    p = state["rotation"]
-    for name, part in zip(form.v, _cut(v, form.v)):
-        quantity, _, axes = name.partition(" ")
-        state[quantity] = _to_body(p, part) if axes == "parent" else part
-    if "com" in form.q:
-        com = _com(body, q)
-        state["position"] = state["position"] - _to_parent(p, com)
-        state["linear"] = state["linear"] - np.cross(state["angular"], com)
-    return state
-
-
-def _write(body: Body, form: Form, state: State) -> tuple[Array, Array]:
-    """Return q and v of a joint in the form of an engine."""
-    p = state["rotation"]
-    if "com" in form.q:
-        com = _com(body, p)
-        linear = state["linear"] + np.cross(state["angular"], com)
-        state = state | {"position": state["position"] + _to_parent(p, com), "linear": linear}
-    q = [ROTATIONS[name][1](p) if name in ROTATIONS else state["position"] for name in form.q]
-    v = []
-    for name in form.v:
-        quantity, _, axes = name.partition(" ")
-        v.append(_to_parent(p, state[quantity]) if axes == "parent" else state[quantity])
-    return _join(*q), _join(*v)
 
 
 def _cut(values: Array, names: Sequence[str]) -> list[Array]:
@@ -254,16 +215,9 @@ def convert_state(
             f"q has the batch shape {q_in.shape[:-1]} but v has {v_in.shape[:-1]}; give both the same"
         )
     states = {part.body.index: part.read(q_in, v_in) for part in read}
-    q_out, v_out = [], []
-    for part in write:
-        q_part, v_part = part.write(states[part.body.index])
-        q_out.append(q_part)
-        v_out.append(v_part)
-    empty = q_in[..., :0]
-    return (
-        np.concatenate([empty, *q_out], axis=-1),
-        None if v_in is None else np.concatenate([v_in[..., :0], *v_out], axis=-1),
-    )
+    out = [part.write(states[part.body.index]) for part in write]
+    q_out = _join(q_in[..., :0], *(q_part for q_part, _ in out))
+    return q_out, None if v_in is None else _join(v_in[..., :0], *(v_part for _, v_part in out))
 
 
 class Part(NamedTuple):
@@ -279,18 +233,48 @@ class Part(NamedTuple):
         return self.body.nq if self.form is None else sum(SIZES[name] for name in self.form.q)
 
     def read(self, q: Array, v: Array | None) -> State:
-        own_q = q[..., self.q_start : self.q_start + self.nq]
-        own_v = np.zeros((*q.shape[:-1], self.body.nv), q.dtype)
-        if v is not None:
-            own_v = v[..., self.v_start : self.v_start + self.body.nv]
-        if self.form is not None:
-            return _read(self.body, self.form, own_q, own_v)
-        for part in self.body.joint.unit_quaternions:
-            _unit(self.body, own_q[..., part])
-        return {"q": own_q, "v": own_v}
+        """Return the state of the joint from q and v in the form of the engine."""
+        body, form = self.body, self.form
+        q = q[..., self.q_start : self.q_start + self.nq]
+        if v is None:
+            v = np.zeros((*q.shape[:-1], body.nv), q.dtype)
+        else:
+            v = v[..., self.v_start : self.v_start + body.nv]
+        if form is None:
+            for quaternion in body.joint.unit_quaternions:
+                _unit(body, q[..., quaternion])
+            return {"q": q, "v": v}
+        state: State = {}
+        for name, part in zip(form.q, _cut(q, form.q)):
+            if name in ROTATIONS:
+                state["rotation"] = ROTATIONS[name][0](body, part)
+            else:
+                state["position"] = part
+        p = state["rotation"]
+        for name, part in zip(form.v, _cut(v, form.v)):
+            quantity, _, axes = name.partition(" ")
+            state[quantity] = _to_body(p, part) if axes == "parent" else part
+        if "com" in form.q:
+            com = _com(body, q)
+            state["position"] = state["position"] - _to_parent(p, com)
+            state["linear"] = state["linear"] - np.cross(state["angular"], com)
+        return state
 
     def write(self, state: State) -> tuple[Array, Array]:
-        return (state["q"], state["v"]) if self.form is None else _write(self.body, self.form, state)
+        """Return q and v of the joint in the form of the engine."""
+        if self.form is None:
+            return state["q"], state["v"]
+        p = state["rotation"]
+        if "com" in self.form.q:
+            com = _com(self.body, p)
+            linear = state["linear"] + np.cross(state["angular"], com)
+            state = state | {"position": state["position"] + _to_parent(p, com), "linear": linear}
+        q = [ROTATIONS[name][1](p) if name in ROTATIONS else state["position"] for name in self.form.q]
+        v = []
+        for name in self.form.v:
+            quantity, _, axes = name.partition(" ")
+            v.append(_to_parent(p, state[quantity]) if axes == "parent" else state[quantity])
+        return _join(*q), _join(*v)
 
 
 def _layout(model: Model, engine: str, continuous: frozenset[str], order: Sequence[Body]) -> list[Part]:

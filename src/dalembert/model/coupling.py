@@ -18,7 +18,6 @@ from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body, Coupling, Dependence
 from dalembert.model.checks import is_finite, require_known
 from dalembert.model.joints import Joint
-from dalembert.model.user_functions import transfer_constraint
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
@@ -92,45 +91,6 @@ def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()
     return placed
 
 
-def uncouple(model: Model) -> Model:
-    """Return the same system with the coordinates of all joints in q and v."""
-    from dalembert.model.values import rebuilt
-
-    if not model.couplings:
-        return model
-    if model.closure is not None:
-        raise ModelError(
-            "a model with a loop closure q = gamma(y) cannot be uncoupled: gamma knows the coupled q only; "
-            "put the coupling into gamma"
-        )
-    return rebuilt(
-        model,
-        bodies=place_coordinates(list(model.bodies)),
-        couplings=(),
-        constraints=[
-            dataclasses.replace(item, function=transfer_constraint(item, model, lambda name: name))
-            for item in model.constraints
-        ],
-    )
-
-
-def expansion(model: Model) -> tuple[list[list[float]], list[float]]:
-    """Return (G, g) of q_full = G q + g: G is nv_full x nv, g has nv_full entries."""
-    G, g = [], []
-    for body in model.bodies:
-        for k in range(body.nv):
-            row = [0.0] * model.nv
-            if body.dependence is None:
-                row[body.v_slice.start + k] = 1.0
-                g.append(0.0)
-            else:
-                for _, place, ratio in body.dependence.terms:
-                    row[place] = row[place] + ratio
-                g.append(body.dependence.offset)
-            G.append(row)
-    return G, g
-
-
 def _solve(couplings: Sequence[Coupling]) -> dict[str, Relation]:
     """Express every dependent joint by independent ones, by (1) and substitution."""
     waiting = {coupling.dependent: coupling for coupling in couplings}
@@ -148,23 +108,18 @@ def _solve(couplings: Sequence[Coupling]) -> dict[str, Relation]:
                 "(dependent=…), so that each follows joints that do not follow it"
             )
         for coupling in ready:
-            solved[coupling.dependent] = _relation(coupling, solved)
+            k = dict(coupling.coefficients)
+            k_d = k.pop(coupling.dependent)
+            ratios: dict[str, float] = {}
+            offset = -coupling.offset / k_d
+            for joint, k_j in k.items():
+                inner, inner_offset = solved.get(joint, ({joint: 1.0}, 0.0))
+                offset -= k_j * inner_offset / k_d
+                for name, ratio in inner.items():
+                    ratios[name] = ratios.get(name, 0.0) - k_j * ratio / k_d
+            solved[coupling.dependent] = ratios, offset + 0.0
             del waiting[coupling.dependent]
     return solved
-
-
-def _relation(coupling: Coupling, solved: Mapping[str, Relation]) -> Relation:
-    """Return (1) with the dependent joints on its right side substituted."""
-    k = dict(coupling.coefficients)
-    k_d = k.pop(coupling.dependent)
-    ratios: dict[str, float] = {}
-    offset = -coupling.offset / k_d
-    for joint, k_j in k.items():
-        inner, inner_offset = solved.get(joint, ({joint: 1.0}, 0.0))
-        offset -= k_j * inner_offset / k_d
-        for name, ratio in inner.items():
-            ratios[name] = ratios.get(name, 0.0) - k_j * ratio / k_d
-    return ratios, offset + 0.0
 
 
 # Minimal loop clusters: loops that share no joint with other loops (Featherstone 2008 section 8.9).

@@ -13,16 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.builder import ModelBuilder
-from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
+from dalembert.model.joints import Cylindrical, Helical, Prismatic, Revolute
+from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.spatial import AxialScrew, RigidInertia, ScrewChain
 
 Z = (0.0, 0.0, 1.0)
+JOINTS: Final[dict[str, type[SingleAxisJoint]]] = {
+    joint.kind: joint for joint in (Revolute, Prismatic, Cylindrical, Helical)
+}
 
 
 class DHRow(NamedTuple):
@@ -86,24 +90,15 @@ def dh_chain(
     parent = WORLD_NAME
     root = AxialScrew(2, *_direction(base[0]), float(base[1]))
     for i, (row, inertia, label) in enumerate(zip(rows, inertias, labels)):
+        require_choice("joint of a DH row", row.joint, JOINTS)
+        joint = JOINTS[row.joint](Z) if row.joint != "helical" else Helical(Z, row.pitch)
         placement = dh_placement(row)
         whole = root @ placement if i == 0 else placement
-        builder.add_body(label, parent, _joint(row), placement=whole.as_transform(), inertia=inertia)
+        builder.add_body(label, parent, joint, placement=whole.as_transform(), inertia=inertia)
         parent = label
     if end_effector is not None:
         builder.add_frame("end_effector", parent, dh_placement(end_effector).as_transform())
     return builder.build()
-
-
-def _joint(row: DHRow) -> Joint:
-    kinds: dict[str, Joint] = {
-        "revolute": Revolute(axis=Z),
-        "prismatic": Prismatic(axis=Z),
-        "cylindrical": Cylindrical(axis=Z),
-        "helical": Helical(axis=Z, pitch=row.pitch),
-    }
-    require_choice("joint of a DH row", row.joint, kinds)
-    return kinds[row.joint]
 
 
 def _direction(angle: float) -> tuple[float, float]:

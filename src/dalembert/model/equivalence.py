@@ -27,14 +27,12 @@ what (1) finds for a revolute joint, has J along n n^T alone: one zero more, in 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, require_choice
-from dalembert.model.body import Body
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.tree import Tree
 from dalembert.model.values import rebuilt
@@ -93,7 +91,16 @@ def simplify_inertias(
         if not on_world:
             X = body.placement.as_transform() @ body.joint.transform(body.joint.neutral())
             inertias[body.parent] = inertias[body.parent] + X.inverse_apply(part)
-    return _with_inertias(model, inertias)
+    bodies, report = [], list(model.report)
+    for body, inertia in zip(model.bodies, inertias, strict=True):
+        bodies.append(dataclasses.replace(body, inertia=inertia))
+        problems = "; ".join(physical_problems(inertia))
+        if problems:
+            report.append(
+                f'body "{body.name}": simplified, its inertia is that of no body ({problems}); the dynamics '
+                "of the system are unchanged, methods that invert it are not for it"
+            )
+    return rebuilt(model, bodies=bodies, report=report)
 
 
 def exchangeable_inertias(joint: Joint, *, on_world: bool = False) -> list[RigidInertia]:
@@ -152,20 +159,15 @@ def _inertia(numbers: Array) -> RigidInertia:
     return RigidInertia.from_compact(m, Vec3(x, y, z), SymMat3(*moments))
 
 
-def _second_moments() -> Array:
-    """Return the matrix that maps (m, h, I) to (m, h, J), J = tr(I)/2 - I."""
-    T = np.eye(10)
-    T[4:7, 4:7] = 0.5 - np.eye(3)
-    T[7:, 7:] = -np.eye(3)
-    return T
-
-
 def _split(
     joint: Joint, inertia: RigidInertia, on_world: bool, parameters: str
 ) -> tuple[RigidInertia, RigidInertia]:
     """Return (I - I_D, I_D) with most zeros in I - I_D, in a frame whose z is the joint axis."""
     frame = _frame_on_axis(joint)
-    C = _second_moments() if parameters == "second_moments" else np.eye(10)
+    C = np.eye(10)
+    if parameters == "second_moments":  # C maps (m, h, I) to (m, h, J), J = tr(I)/2 - I
+        C[4:7, 4:7] = 0.5 - np.eye(3)
+        C[7:, 7:] = -np.eye(3)
     family, zeros = _family(joint, on_world, frame, C)
     y = C @ _numbers(frame.apply(inertia))
     part = family @ y[zeros]
@@ -208,16 +210,11 @@ def _conditions(joint: Joint, on_world: bool, frame: Transform) -> Array:
                 rows += [np.array([t.dot(f) for f in pushed]) for t in (*S, *weights)]
             else:
                 rows += list(np.array([f.to_list() for f in pushed]).T)
-                cross = _cross_matrix(s)
+                # The matrix of s x on motions; minus its transpose is s x* on forces.
+                cross = np.array([s.cross(Motion.of(unit)).to_list() for unit in np.eye(6).tolist()]).T
                 rates = [-cross.T @ matrix - matrix @ cross for matrix in matrices]
                 rows += list(np.array(rates).reshape(10, 36).T)
     return np.array(rows, dtype=np.float64).reshape(-1, 10)
-
-
-def _cross_matrix(s: Motion) -> Array:
-    """Return the matrix of s x on motions; minus its transpose is s x* on forces."""
-    columns = [s.cross(Motion.of(unit)).to_list() for unit in np.eye(6).tolist()]
-    return np.array(columns, dtype=np.float64).T
 
 
 def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[Array, list[int]]:
@@ -245,18 +242,3 @@ def _family(joint: Joint, on_world: bool, frame: Transform, C: Array) -> tuple[A
         zeros.append(row)
     whole = np.round(B) + 0.0
     return np.where(np.abs(B - whole) < ROUNDING_TOLERANCE, whole, B), zeros
-
-
-def _with_inertias(model: Model, inertias: Sequence[RigidInertia]) -> Model:
-    """Return the model with other inertias, and a report line for each that no physical body has."""
-    bodies: list[Body] = []
-    report = list(model.report)
-    for body, inertia in zip(model.bodies, inertias, strict=True):
-        bodies.append(dataclasses.replace(body, inertia=inertia))
-        problems = "; ".join(physical_problems(inertia))
-        if problems:
-            report.append(
-                f'body "{body.name}": simplified, its inertia is that of no body ({problems}); the dynamics '
-                "of the system are unchanged, methods that invert it are not for it"
-            )
-    return rebuilt(model, bodies=bodies, report=report)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, DtypeError, UnknownNameError
-from dalembert.model import configuration, coupling, topology, values
+from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError
+from dalembert.model import checks, configuration, coupling, topology, values
 from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
-from dalembert.model.shapes import Shape
+from dalembert.model.shapes import Plane, Shape
+from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import Tree
-from dalembert.model.user_functions import Constraint, LoopClosure, WatchedFunctions, watches_of
+from dalembert.model.user_functions import (
+    Constraint,
+    LoopClosure,
+    WatchedFunctions,
+    transfer_constraint,
+    watches_of,
+)
 from dalembert.scalar import Scalar
-from dalembert.spatial import FrozenValueError, Placement, Transform, Vec3
+from dalembert.spatial import FrozenValueError, Mat3, Placement, Transform, Vec3
 
 Array = npt.NDArray[np.float64]
 
@@ -236,11 +244,32 @@ class Model(Tree):
 
     def uncoupled(self) -> Model:
         """Return the same system without its couplings, with every joint's own coordinates in q and v."""
-        return coupling.uncouple(self)
+        if not self.couplings:
+            return self
+        if self.closure is not None:
+            raise ModelError(
+                "a model with a loop closure q = gamma(y) cannot be uncoupled: gamma knows the coupled q "
+                "only; put the coupling into gamma"
+            )
+        constraints = [
+            dataclasses.replace(item, function=transfer_constraint(item, self, lambda name: name))
+            for item in self.constraints
+        ]
+        bodies = coupling.place_coordinates(self.bodies)
+        return values.rebuilt(self, bodies=bodies, couplings=(), constraints=constraints)
 
     def expansion(self) -> tuple[list[list[float]], list[float]]:
         """Return (G, g) with v_full = G v (nv_full x nv) and, for joints with v = dq/dt, q_full = G q + g."""
-        return coupling.expansion(self)
+        full = [(body, k) for body in self.bodies for k in range(body.nv)]
+        G, g = [[0.0] * self.nv for _ in full], [0.0] * len(full)
+        for i, (body, k) in enumerate(full):
+            if body.dependence is None:
+                G[i][body.v_slice.start + k] = 1.0
+                continue
+            g[i] = body.dependence.offset
+            for _, place, ratio in body.dependence.terms:
+                G[i][place] += ratio
+        return G, g
 
     def expand_q(self, q: Sequence[Scalar]) -> list[Scalar]:
         """Return the uncoupled model's q for this model's q."""
@@ -274,9 +303,7 @@ class Model(Tree):
 
     def tree(self) -> Model:
         """Return the spanning tree: this model without loop joints and other constraints."""
-        from dalembert.model import surgery
-
-        return surgery.tree(self)
+        return values.rebuilt(self, loops=(), constraints=(), closure=None)
 
     def with_ground(
         self,
@@ -295,9 +322,17 @@ class Model(Tree):
         >>> da.models.humanoid().with_ground(friction=0.8).world_shapes[0].kind
         'plane'
         """
-        from dalembert.model import surgery
-
-        return surgery.with_ground(self, height, friction=friction, restitution=restitution, name=name)
+        if not checks.is_finite(height):
+            raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
+        if friction is not None and (not checks.is_finite(friction) or friction < 0.0):
+            wanted = "a finite number that is not negative, such as 0.8"
+            raise ArgumentError(f"with_ground: friction is {friction!r}; give {wanted}")
+        if not checks.is_finite(restitution) or not 0.0 <= restitution <= 1.0:
+            raise ArgumentError(f"with_ground: restitution is {restitution!r}; give a number from 0 to 1")
+        coefficients = None if friction is None else (friction, *USUAL_FRICTION[1:])
+        place = Transform(Mat3.identity(), Vec3(0.0, 0.0, float(height)))
+        ground = Plane(name=name, placement=place, friction=coefficients, restitution=restitution)
+        return values.rebuilt(self, world_shapes=(*self.world_shapes, ground))
 
     def value(self, name: str) -> Any:
         """Return a named number or read-only array, such as "upper.mass" or "elbow.placement"."""
@@ -394,78 +429,64 @@ def summary(model: Model) -> str:
     ]  # fmt: skip
     order = _preorder(model)[:MAX_ROWS]
     gravity = ", ".join(_number(g) for g in model.gravity)
+    roots = [body for body in model.bodies if body.parent < 0]
+    kinds = ["floating" if body.joint.kind == "free" else body.joint.kind for body in roots]
+    base = ", ".join(f"{body.name} ({kind})" for body, kind in zip(roots, kinds))
     lines = [
         f"{model.name}: {len(model.bodies)} bodies, nq = {model.nq}, nv = {model.nv}, "
         f"total mass {_number(model.total_mass)} kg, gravity ({gravity}) m/s²",
-        f"base: {_base(model)}",
+        f"base: world is fixed; standing on it: {base}",
         "",
         *_table(header, [rows[i] for i in order]),
     ]
     if len(rows) > MAX_ROWS:
         lines.append(f"… and {len(rows) - MAX_ROWS} bodies more")
-    lines += _extras(model)
-    lines += ["", "conventions", *(f"  {line}" for line in CONVENTIONS)]
-    if model.report:
-        lines += ["", "warnings", *(f"  {line}" for line in model.report)]
+    for title, items, is_list in _sections(model):
+        if items and is_list:
+            lines += ["", title, *(f"  {item}" for item in items)]
+        elif items:
+            lines += ["", f"{title}: {', '.join(items)}"]
     return "\n".join(lines)
 
 
-def _extras(model: Model) -> list[str]:
-    """Return lines about frames, loops, couplings and motors, if there are any."""
-    lines: list[str] = []
-    if model.frames:
-        placed = ", ".join(f"{frame.name} on {_name(model, frame.body)}" for frame in model.frames)
-        lines += ["", f"frames: {placed}"]
-    if model.loops:
-        lines += ["", "loops (q, v, tau are the spanning tree's)"]
-        for loop in model.loops:
-            ends = f"{_name(model, loop.predecessor)} – {_name(model, loop.successor)}"
-            lines.append(f"  {loop.name}: {loop.joint.kind} joint, {ends}, {6 - loop.joint.nv} constraints")
-    if model.constraints:
-        lines += ["", "constraints (functions of the user's that stay zero)"]
-        for item in model.constraints:
-            timed = ", with time" if item.time_dependent else ""
-            lines.append(f"  {item.name}: of {item.kind}, {item.size} residuals{timed}")
+def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
+    """Yield the parts below the table: a title, the items, and whether each has a line of its own."""
+    names = (*model.bodies.names, WORLD_NAME)  # so that -1 is the world
+    yield "frames", [f"{frame.name} on {names[frame.body]}" for frame in model.frames], False
+    loops = [
+        f"{loop.name}: {loop.joint.kind} joint, {names[loop.predecessor]} – {names[loop.successor]}, "
+        f"{6 - loop.joint.nv} constraints"
+        for loop in model.loops
+    ]
+    yield "loops (q, v, tau are the spanning tree's)", loops, True
+    constraints = [
+        f"{item.name}: of {item.kind}, {item.size} residuals{', with time' if item.time_dependent else ''}"
+        for item in model.constraints
+    ]
+    yield "constraints (functions of the user's that stay zero)", constraints, True
     if model.closure is not None:
-        lines += ["", f"loop closure: q is a function of {', '.join(model.closure.independent)}"]
-    if model.couplings:
-        lines += ["", "couplings (q, v, tau hold the independent joints only)"]
-        for coupling in model.couplings:
-            terms = " + ".join(f"{k:g}·{joint}" for joint, k in coupling.coefficients)
-            offset = f" + {coupling.offset:g}" if coupling.offset else ""
-            lines.append(f"  {coupling.name}: {terms}{offset} = 0, {coupling.dependent} follows")
-    lines += _contact(model)
-    idle = [joint.name for joint in model.joints if joint.body.nv and joint.name not in model.actuated]
-    if idle:
-        lines += ["", f"joints without a motor: {', '.join(idle)}"]
-    return lines
-
-
-def _contact(model: Model) -> list[str]:
-    """Return lines about the world's shapes, contact exclusions and contact pairs."""
+        yield "loop closure", [f"q is a function of {', '.join(model.closure.independent)}"], False
+    couplings = []
+    for each in model.couplings:
+        terms = " + ".join(f"{k:g}·{joint}" for joint, k in each.coefficients)
+        offset = f" + {each.offset:g}" if each.offset else ""
+        couplings.append(f"{each.name}: {terms}{offset} = 0, {each.dependent} follows")
+    yield "couplings (q, v, tau hold the independent joints only)", couplings, True
     shapes = [f"{shape.name} ({shape.kind})" if shape.name else shape.kind for shape in model.world_shapes]
-    lines: list[str] = []
-    for title, items in (
-        ("shapes of the world", shapes),
-        ("bodies that never touch", [f"{a} – {b}" for a, b in model.contact_exclusions]),
-        ("shapes that may always touch", [f"{pair.first} – {pair.second}" for pair in model.contact_pairs]),
-    ):
-        if items:
-            more = f", … ({len(items)} in all)" if len(items) > MAX_LISTED else ""
-            lines += ["", f"{title}: {', '.join(items[:MAX_LISTED])}{more}"]
-    return lines
+    yield "shapes of the world", _shortened(shapes), False
+    apart = [f"{a} – {b}" for a, b in model.contact_exclusions]
+    yield "bodies that never touch", _shortened(apart), False
+    pairs = [f"{pair.first} – {pair.second}" for pair in model.contact_pairs]
+    yield "shapes that may always touch", _shortened(pairs), False
+    idle = [joint.name for joint in model.joints if joint.body.nv and joint.name not in model.actuated]
+    yield "joints without a motor", idle, False
+    yield "conventions", CONVENTIONS, True
+    yield "warnings", model.report, True
 
 
-def _base(model: Model) -> str:
-    roots = [body for body in model.bodies if body.parent < 0]
-    kinds = ", ".join(
-        f"{body.name} ({'floating' if body.joint.kind == 'free' else body.joint.kind})" for body in roots
-    )
-    return f"world is fixed; standing on it: {kinds}"
-
-
-def _name(model: Model, body: int) -> str:
-    return "world" if body < 0 else model.bodies[body].name
+def _shortened(items: list[str]) -> list[str]:
+    more = [f"… ({len(items)} in all)"] if len(items) > MAX_LISTED else []
+    return items[:MAX_LISTED] + more
 
 
 def _preorder(model: Model) -> list[int]:

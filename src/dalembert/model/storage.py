@@ -13,19 +13,19 @@ import math
 import secrets
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from numbers import Real
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from dalembert.errors import DalembertError, ModelError, UnknownNameError
+from dalembert.errors import DalembertError, ModelError, short_repr
 from dalembert.model.body import LIMITS, LOOP_PLACEMENTS, PER_VELOCITY, Limits
 from dalembert.model.builder import BODY_ARGUMENTS, ModelBuilder, builder_calls
+from dalembert.model.checks import require_known
 from dalembert.model.joints import REGISTRY, Joint, joint_from_data
 from dalembert.model.shapes import Shape, shape_kinds
 from dalembert.model.user_functions import KnownFunction
-from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import AxialScrew, Mat3, Placement, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
@@ -66,18 +66,10 @@ def parse(text: str | bytes) -> Any:
 
     try:
         data = json.loads(text, object_pairs_hook=unique, parse_constant=refuse, parse_int=whole)
-        _refuse_nesting(data)
     except RecursionError as error:
         raise ModelError("the text is nested too deeply to be a model") from error
     except ValueError as error:  # includes JSONDecodeError and UnicodeDecodeError
-        if isinstance(error, ModelError):
-            raise
         raise ModelError(f"the text is not a saved model: {str(error)[:300]}") from error
-    return data
-
-
-def _refuse_nesting(data: Any) -> None:
-    """Raise an error for data nested too deeply for the recursive readers."""
     waiting = [(data, 0)]
     while waiting:
         item, depth = waiting.pop()
@@ -85,21 +77,7 @@ def _refuse_nesting(data: Any) -> None:
             raise ModelError(f"the text is nested too deeply to be a model: more than {MAX_NESTING} levels")
         inside = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
         waiting += [(part, depth + 1) for part in inside if isinstance(part, (dict, list))]
-
-
-def restored_joint(data: Any) -> Joint:
-    """Return the joint described by `to_data`, bit for bit.
-
-    Constructors normalise axes, which may change the last bit of a unit axis; numbers that differ from the
-    saved ones by no more than that are replaced by the saved ones.
-    """
-    joint = joint_from_data(data)
-    saved, made = _joint_numbers(data), joint.parameters()
-    if len(saved) == len(made) and all(
-        abs(a - b) <= 4.0 * sys.float_info.epsilon for a, b in zip(saved, made)
-    ):
-        return joint.with_parameters(saved)
-    return joint
+    return data
 
 
 def _joint_numbers(data: Any) -> list[float]:
@@ -112,24 +90,23 @@ def _joint_numbers(data: Any) -> list[float]:
     return [float(data)] if isinstance(data, (int, float)) and not isinstance(data, bool) else []
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 class Reader:
     """A reader of one JSON object: takes entries by name and type, and rejects missing and unknown ones."""
 
     def __init__(self, data: Any, place: str) -> None:
         if not isinstance(data, Mapping):
-            raise ModelError(f"{place} must be an object, got {_short(data)}")
+            raise ModelError(f"{place} must be an object, got {short_repr(data)}")
         self.place = place
         self._data = dict(data)
 
-    def take(self, key: str) -> Any:
+    def take(self, key: str, kind: type = object, expected: str = "") -> Any:
+        """Return the entry under a key and strike it off the list; another kind than expected is an error."""
         if key not in self._data:
             raise ModelError(f'{self.place} has no "{key}"')
-        return self._data.pop(key)
+        found = self._data.pop(key)
+        if not isinstance(found, kind):
+            raise ModelError(f'{self.place}: "{key}" must be {expected}, got {short_repr(found)}')
+        return found
 
     def close(self) -> None:
         if self._data:
@@ -140,22 +117,14 @@ class Reader:
     def expect(self, key: str, wanted: object) -> None:
         found = self.take(key)
         if type(found) is not type(wanted) or found != wanted:
-            raise ModelError(f'{self.place}: "{key}" is {_short(found)}, this version reads {wanted!r}')
+            raise ModelError(f'{self.place}: "{key}" is {short_repr(found)}, this version reads {wanted!r}')
 
     def text(self, key: str) -> str:
-        found = self.take(key)
-        if not isinstance(found, str):
-            raise ModelError(f'{self.place}: "{key}" must be text, got {_short(found)}')
-        return found
+        return str(self.take(key, str, "text"))
 
-    def items(self, key: str, missing: Sequence[Any] | None = None) -> list[Any]:
-        """Return the list under a key; a missing key gives `missing`."""
-        if missing is not None and key not in self._data:
-            return list(missing)
-        found = self.take(key)
-        if not isinstance(found, list):
-            raise ModelError(f'{self.place}: "{key}" must be a list, got {_short(found)}')
-        return found
+    def items(self, key: str, optional: bool = False) -> list[Any]:
+        """Return the list under a key, empty if an optional one is missing."""
+        return [] if optional and key not in self._data else list(self.take(key, list, "a list"))
 
     def number(self, key: str) -> float:
         return self._number(self.take(key), key)
@@ -175,13 +144,22 @@ class Reader:
     def reader(self, key: str) -> Reader:
         return Reader(self.take(key), f"{self.place}.{key}")
 
-    def readers(self, key: str, missing: Sequence[Any] | None = None) -> list[Reader]:
-        items = self.items(key, missing)
+    def readers(self, key: str, optional: bool = False) -> list[Reader]:
+        items = self.items(key, optional)
         return [Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(items)]
 
     def joint(self, key: str) -> Joint:
+        """Return the joint described by `to_data`, bit for bit.
+
+        Constructors normalise axes, which may change the last bit of a unit axis; numbers that differ from
+        the saved ones by no more than that are replaced by the saved ones.
+        """
         try:
-            return restored_joint(self.take(key))
+            data = self.take(key)
+            joint = joint_from_data(data)
+            saved, made = _joint_numbers(data), joint.parameters()
+            close = [abs(a - b) <= 4.0 * sys.float_info.epsilon for a, b in zip(saved, made)]
+            return joint.with_parameters(saved) if len(saved) == len(made) and all(close) else joint
         except (DalembertError, TypeError, ValueError) as error:
             raise ModelError(f'{self.place}: "{key}": {error}') from error
 
@@ -195,8 +173,8 @@ class Reader:
         inner.close()
         return limits
 
-    def shapes(self, key: str) -> list[Shape]:
-        return [item.shape() for item in self.readers(key)]
+    def shapes(self, key: str, optional: bool = False) -> list[Shape]:
+        return [item.shape() for item in self.readers(key, optional)]
 
     def placement(self, key: str) -> Placement:
         inner = self.reader(key)
@@ -208,7 +186,7 @@ class Reader:
         elif "screw" in inner._data:
             axis = inner.take("axis")
             if axis not in (0, 1, 2):
-                raise ModelError(f'{inner.place}: "axis" is {_short(axis)}; 0, 1 or 2 expected')
+                raise ModelError(f'{inner.place}: "axis" is {short_repr(axis)}; 0, 1 or 2 expected')
             found = AxialScrew(axis, *inner.numbers("screw", 3))
         else:
             found = Transform(Mat3(*inner.numbers("rotation", 9)), Vec3(*inner.numbers("translation", 3)))
@@ -216,19 +194,18 @@ class Reader:
         return found
 
     def shape(self) -> Shape:
-        kind = self.text("type")
-        kinds: dict[str, Any] = dict(shape_kinds())
-        if kind not in kinds:
-            raise UnknownNameError(f"{self.place}: {UnknownNameError.of('shape', kind, kinds)}")
+        kind: Any = require_known(shape_kinds(), self.text("type"), self.place, "shape")
         placement = self.placement("placement")
         fields = {key: tuple(item) if isinstance(item, list) else item for key, item in self._data.items()}
         if "readable" in fields:  # which files may be read is not for the text to say
             raise ModelError(f'{self.place} has the unknown entry "readable"')
         for name in ("visual", "collision"):
             if not isinstance(fields.get(name, True), bool):
-                raise ModelError(f'{self.place}: "{name}" must be true or false, got {_short(fields[name])}')
+                raise ModelError(
+                    f'{self.place}: "{name}" must be true or false, got {short_repr(fields[name])}'
+                )
         try:
-            shape: Shape = kinds[kind](placement=placement, **fields)
+            shape: Shape = kind(placement=placement, **fields)
             return shape
         except (DalembertError, TypeError, ValueError) as error:
             raise ModelError(f"{self.place}: {error}") from error
@@ -237,7 +214,7 @@ class Reader:
         if found in ("inf", "-inf"):
             return float(found)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise ModelError(f'{self.place}: "{key}" must hold numbers, got {_short(found)}')
+            raise ModelError(f'{self.place}: "{key}" must hold numbers, got {short_repr(found)}')
         try:
             return float(found)
         except OverflowError as error:
@@ -276,8 +253,13 @@ _FUNCTION_TOKENS: Final[dict[int, tuple[weakref.ref[Any], str]]] = {}
 
 
 def to_json(model: Model) -> str:
-    """Return the model as JSON text, one line for each body."""
-    _refuse_functions(model)
+    """Return the model as JSON text, one line for each body; functions cannot be written as data."""
+    functions = [f'constraint "{item.name}"' for item in model.constraints]
+    if functions or model.closure is not None:
+        raise ModelError(
+            f"{[*functions, 'the loop closure'][0]} is a function and cannot be saved as data; save "
+            "model.tree() and what the function is made of, and add it again when loading"
+        )
     content = _content(model, _saved_joint) | {"report": list(model.report)}
     lines = []
     for key, part in content.items():
@@ -299,18 +281,6 @@ def digest(model: Model) -> str:
     if model.closure is not None:
         content["closure"] = [_identity(model.closure.function), list(model.closure.independent)]
     return hashlib.sha256(_dump(content).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _refuse_functions(model: Model) -> None:
-    """Raise an error if the model contains functions, which cannot be written as data."""
-    names = [f'constraint "{item.name}"' for item in model.constraints]
-    if model.closure is not None:
-        names.append("the loop closure")
-    if names:
-        raise ModelError(
-            f"{names[0]} is a function and cannot be saved as data; save model.tree() and what "
-            "the function is made of, and add it again when loading"
-        )
 
 
 def from_json(text: str | bytes) -> Model:
@@ -342,10 +312,7 @@ def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]
         "version": FORMAT_VERSION,
         "name": model.name,
         "gravity": _floats(model.gravity.to_list(), "gravity"),
-        "bodies": [],
-        "frames": [],
-        "loops": [],
-        "couplings": [],
+        **{section: [] for section in ("bodies", "frames", "loops", "couplings")},
         "actuated": list(model.actuated),
         "world_shapes": [_data(shape, "world", joint) for shape in model.world_shapes],
         "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
@@ -374,11 +341,8 @@ def _data(value: Any, owner: str, joint: Callable[[Joint, str], Any]) -> Any:
     if isinstance(value, Limits):
         return {part: _floats(getattr(value, part), owner) for part in LIMITS}
     if isinstance(value, Shape):
-        fields = {
-            name: _placement_data(item, owner) if isinstance(item, Placement) else item
-            for name, item in value.data()
-        }
-        return {"type": value.kind} | fields
+        own = dict(value.data())
+        return {"type": value.kind} | own | {"placement": _placement_data(value.placement, owner)}
     if isinstance(value, tuple | list):
         number = isinstance(value, tuple) and not any(isinstance(item, Shape) for item in value)
         return _floats(value, owner) if number else [_data(item, owner, joint) for item in value]
@@ -461,7 +425,7 @@ def _build(content: Reader) -> Model:
     """Build the model; models saved by earlier versions may lack the entries about contact."""
     builder = ModelBuilder(gravity=content.numbers("gravity", 3), name=content.text("name"))
     for section, (method, keys) in SECTIONS.items():
-        for item in content.readers(section, missing=() if section == "contact_pairs" else None):
+        for item in content.readers(section, optional=section == "contact_pairs"):
             arguments = {key: READERS.get(key, Reader.text)(item, key) for key in keys}
             if "joints" in arguments:
                 joints, k = arguments.pop("joints"), arguments["coefficients"]
@@ -473,9 +437,9 @@ def _build(content: Reader) -> Model:
             getattr(builder, method)(**arguments)
             item.close()
     builder.set_actuated(content.names("actuated"))
-    for item in content.readers("world_shapes", missing=()):
-        builder.add_shape("world", item.shape())
-    for pair in content.items("contact_exclusions", missing=()):
+    for shape in content.shapes("world_shapes", optional=True):
+        builder.add_shape("world", shape)
+    for pair in content.items("contact_exclusions", optional=True):
         if not isinstance(pair, list) or len(pair) != 2:
             raise ModelError(f"{content.place}.contact_exclusions must hold pairs of bodies, got {pair!r}")
         builder.exclude_contact(*pair)

@@ -11,16 +11,12 @@ import numpy as np
 from dalembert.errors import ArgumentError, ModelError, ShapeError
 from dalembert.model.body import Body
 from dalembert.model.builder import Call, ModelBuilder, builder_calls
-from dalembert.model.checks import is_finite
 from dalembert.model.joints import Fixed
 from dalembert.model.model import Model
-from dalembert.model.shapes import Plane, Shape
-from dalembert.model.shapes.shape import USUAL_FRICTION
+from dalembert.model.shapes import Shape
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import transfer_constraint
-from dalembert.model.values import rebuilt
-from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import Placement, RigidInertia, Transform
 
 Rename = Callable[[str], str]
 
@@ -48,17 +44,14 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
         X = placement.as_transform() @ joint.transform(positions[name])
         return method, kept | {"joint": Fixed(), "placement": X}
 
-    builder = _builder(
-        model, (locked_call(call) for call in builder_calls(model) if call[0] != "add_coupling")
-    )
-    for name, (terms, offset, dependent) in couplings.items():
-        builder.add_coupling(name, terms, offset=offset, dependent=dependent)
-    _add_constraints(
-        builder,
-        model,
-        _same,
-        lambda body: tuple(positions[body.joint_name]) if body.joint_name in names else None,
-    )
+    def position_if_locked(body: Body) -> tuple[float, ...] | None:
+        return tuple(positions[body.joint_name]) if body.joint_name in names else None
+
+    calls = (locked_call(call) for call in builder_calls(model) if call[0] != "add_coupling")
+    builder = _builder(model, calls)
+    for arguments in couplings:
+        builder.add_coupling(**arguments)
+    _add_constraints(builder, model, _same, position_if_locked)
     builder.set_actuated(name for name in model.actuated if name not in names)
     return builder.build(inertia="as_given")
 
@@ -93,32 +86,6 @@ def attach(
     return builder.build(inertia="as_given")
 
 
-def with_ground(
-    model: Model, height: float, *, friction: float | None, restitution: float, name: str
-) -> Model:
-    """Return the model with a horizontal plane at z = height [m]."""
-    if not is_finite(height):
-        raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
-    if friction is not None and (not is_finite(friction) or friction < 0.0):
-        raise ArgumentError(
-            f"with_ground: friction is {friction!r}; give a finite number that is not negative, such as 0.8"
-        )
-    if not is_finite(restitution) or not 0.0 <= restitution <= 1.0:
-        raise ArgumentError(f"with_ground: restitution is {restitution!r}; give a number from 0 to 1")
-    ground = Plane(
-        name=name,
-        placement=Transform(Mat3.identity(), Vec3(0.0, 0.0, float(height))),
-        friction=None if friction is None else (friction, *USUAL_FRICTION[1:]),
-        restitution=restitution,
-    )
-    return rebuilt(model, world_shapes=(*model.world_shapes, ground))
-
-
-def tree(model: Model) -> Model:
-    """Return the model without its loop joints and other constraints."""
-    return rebuilt(model, loops=(), constraints=(), closure=None)
-
-
 def rebuild_checked(model: Model, *, inertia: Literal["strict", "as_given"]) -> Model:
     """Return the same model rebuilt through the builder's checks."""
     builder = _builder(model, builder_calls(model))
@@ -139,13 +106,18 @@ def merge_fixed_bodies(model: Model) -> Model:
     # For each body, the name of the body that carries its frame, and the frame's placement there.
     identity = Transform.identity()
     home: dict[str, tuple[str, Transform]] = {WORLD_NAME: (WORLD_NAME, identity)}
+
+    def home_or_none(name: str) -> tuple[str, Transform | None]:
+        carrier, X = home[name]
+        return carrier, None if X is identity else X
+
     kept: dict[str, dict[str, Any]] = {}
     frames: list[Call] = []
     shapes: list[Call] = []
     rest: list[Call] = []
     for method, arguments in builder_calls(model):
         if method != "add_body":
-            rest.append(_relocate((method, arguments), _same, lambda name: _unless(identity, *home[name])))
+            rest.append(_relocate((method, arguments), _same, home_or_none))
             continue
         name = arguments["name"]
         carrier, at_parent = home[arguments["parent"]]
@@ -171,11 +143,6 @@ def merge_fixed_bodies(model: Model) -> Model:
     return builder.build(inertia="as_given")
 
 
-def _unless(identity: Transform, carrier: str, X: Transform) -> tuple[str, Transform | None]:
-    """Return the carrier and the placement on it, None for the identity."""
-    return carrier, None if X is identity else X
-
-
 def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]]:
     """Return every joint's own position at a configuration of the model."""
     configuration = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
@@ -189,11 +156,11 @@ def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]
 
 def _reduced_couplings(
     model: Model, names: set[str], positions: Mapping[str, Sequence[float]]
-) -> tuple[dict[str, tuple[dict[str, float], float, str | None]], set[str]]:
+) -> tuple[list[dict[str, Any]], set[str]]:
     """Return the couplings with locked joints moved into the offsets, and all joints that end up locked."""
     locked = set(names)
     while True:
-        reduced: dict[str, tuple[dict[str, float], float, str | None]] = {}
+        reduced: list[dict[str, Any]] = []
         forced: set[str] = set()
         for coupling in model.couplings:
             free = {joint: k for joint, k in coupling.coefficients if joint not in locked}
@@ -202,7 +169,8 @@ def _reduced_couplings(
                 forced |= set(free)
             elif free:
                 dependent = coupling.dependent if coupling.dependent in free else None
-                reduced[coupling.name] = (free, coupling.offset + fixed, dependent)
+                own = {"name": coupling.name, "coefficients": free, "dependent": dependent}
+                reduced.append(own | {"offset": coupling.offset + fixed})
         if not forced:
             return reduced, locked
         locked |= forced

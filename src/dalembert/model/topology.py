@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -20,11 +20,6 @@ WORLD = -1
 
 WORLD_NAME = "world"
 """The name of the fixed base, as a parent and as a frame."""
-
-
-def is_regular(parents: Sequence[int]) -> bool:
-    """Return whether every body comes after its parent: -1 <= lambda(i) < i."""
-    return all(WORLD <= parent < i for i, parent in enumerate(parents))
 
 
 def validate_numbering(parents: Sequence[int]) -> None:
@@ -172,32 +167,11 @@ def expand_parents(parents: Sequence[int], dofs: Sequence[int]) -> tuple[tuple[i
     return tuple(expanded), tuple(last)
 
 
-def variable_support(parents: Sequence[int], dofs: Sequence[int], i: int) -> tuple[int, ...]:
-    """Return the velocity variables that move body i, ascending: its nonzero Jacobian columns."""
-    first = [0]
-    for n in dofs:
-        first.append(first[-1] + n)
-    return tuple(k for j in sorted(support(parents, i)) for k in range(first[j], first[j + 1]))
-
-
 # Connectivity graphs of systems with loops, their spanning trees and numberings (Featherstone 2008 section
 # 4.1).
 #
 # Nodes are bodies, arcs are joints, one node is the fixed base. Enumerations are lazy and meant for small
 # systems: a graph may have exponentially many spanning trees and numberings.
-
-
-def _tree_parents(graph: ConnectivityGraph, tree: frozenset[str]) -> dict[str, tuple[str, str]] | None:
-    """Return (parent, joint) of each body, breadth first; None if the joints do not reach all."""
-    found: dict[str, tuple[str, str]] = {}
-    queue = deque([graph.base])
-    while queue:
-        node = queue.popleft()
-        for joint, other in graph.neighbours[node]:
-            if joint in tree and other != graph.base and other not in found:
-                found[other] = (node, joint)
-                queue.append(other)
-    return found if len(found) == len(graph.bodies) else None
 
 
 @dataclass(frozen=True)
@@ -228,15 +202,9 @@ class ConnectivityGraph:
                 raise ModelError(
                     f'joint "{name}" connects body "{predecessor}" to itself; a joint needs two bodies'
                 )
-        reached = {self.base}
-        queue = deque([self.base])
         if self.base not in self.neighbours:
             raise ModelError(f'no joint connects to the base "{self.base}"; connect one body to it')
-        while queue:
-            for _, other in self.neighbours[queue.popleft()]:
-                if other not in reached:
-                    reached.add(other)
-                    queue.append(other)
+        reached = self._reach(self.joints)
         apart = [body for body in self.bodies if body not in reached]
         if apart:
             raise ModelError(
@@ -266,15 +234,12 @@ class ConnectivityGraph:
     def spanning_trees(self) -> Iterator[frozenset[str]]:
         """Yield every spanning tree as the set of its joints."""
         for chosen in combinations(self.joints, len(self.bodies)):
-            tree = frozenset(chosen)
-            if _tree_parents(self, tree) is not None:
-                yield tree
+            if len(self._reach(chosen)) == len(self.bodies):
+                yield frozenset(chosen)
 
     def minimum_depth_tree(self) -> frozenset[str]:
         """Return a spanning tree of least depth, by breadth-first search from the base."""
-        parents = _tree_parents(self, frozenset(self.joints))
-        assert parents is not None  # the constructor has found the graph connected
-        return frozenset(joint for _, joint in parents.values())
+        return frozenset(joint for _, joint in self._reach(self.joints).values())
 
     def tree_with(self, joints: Iterable[str]) -> frozenset[str]:
         """Return a spanning tree that contains the given joints, so that none of them is a loop joint.
@@ -338,9 +303,21 @@ class ConnectivityGraph:
             ready = [b for b, (p, _) in parents.items() if b not in order and (p == self.base or p in order)]
             stack.extend((*order, body) for body in reversed(ready))
 
+    def _reach(self, joints: Collection[str]) -> dict[str, tuple[str, str]]:
+        """Return (parent, joint) of each body that the joints reach from the base, breadth first."""
+        found: dict[str, tuple[str, str]] = {}
+        queue, neighbours = deque([self.base]), self.neighbours
+        while queue:
+            node = queue.popleft()
+            for joint, other in neighbours[node]:
+                if joint in joints and other != self.base and other not in found:
+                    found[other] = (node, joint)
+                    queue.append(other)
+        return found
+
     def _parents(self, tree: frozenset[str]) -> dict[str, tuple[str, str]]:
-        parents = _tree_parents(self, tree) if len(tree) == len(self.bodies) else None
-        if parents is None:
+        parents = self._reach(tree)
+        if not len(tree) == len(parents) == len(self.bodies):
             raise ModelError(f"joints {sorted(tree)} are not a spanning tree of bodies {list(self.bodies)}")
         return parents
 

@@ -11,6 +11,7 @@ tried when a model is built, and watched while it lives: what is compiled for th
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import inspect
 import math
@@ -18,6 +19,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -51,16 +53,21 @@ class Constraint:
         self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
     ) -> list[Scalar]:
         """Return the residuals phi(q) or psi(q, v), `size` scalars."""
-        arguments: list[Any] = [model, list(q)] if self.kind == "position" else [model, list(q), list(v)]
-        if self.time_dependent:
-            arguments.append(_now(time, f'constraint "{self.name}"'))
-        values = _as_list(self.function(*arguments), f'constraint "{self.name}"')
+        values = _as_list(self.function(*self._arguments(model, q, v, time)), self._what)
         if len(values) != self.size:
             raise ModelError(
-                f'constraint "{self.name}" returned {len(values)} residuals, and {self.size} when the model '
-                "was built; their number must not depend on the state"
+                f"{self._what} returned {len(values)} residuals, and {self.size} when the model was built; "
+                "their number must not depend on the state"
             )
         return values
+
+    @property
+    def _what(self) -> str:
+        return f'constraint "{self.name}"'
+
+    def _arguments(self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Any) -> list[Any]:
+        speeds = [list(v)] if self.kind == "velocity" else []
+        return [model, list(q), *speeds, *_timed(self.time_dependent, time, self._what)]
 
 
 @final
@@ -79,10 +86,8 @@ class LoopClosure:
 
     def configuration(self, model: Model, y: Sequence[Scalar], time: Scalar | None = None) -> list[Scalar]:
         """Return gamma(y) `(nq,)`, in which the positions of the independent joints are y itself."""
-        arguments: list[Any] = [model, list(y)]
-        if self.time_dependent:
-            arguments.append(_now(time, "the loop closure"))
-        q = _as_list(self.function(*arguments), "the loop closure")
+        timed = _timed(self.time_dependent, time, "the loop closure")
+        q = _as_list(self.function(model, list(y), *timed), "the loop closure")
         if len(q) != model.nq:
             raise ModelError(
                 f"the loop closure returned {len(q)} numbers; return the whole q, which has {model.nq}"
@@ -160,10 +165,11 @@ def _as_list(values: Any, what: str) -> list[Scalar]:
     return list(values)
 
 
-def _now(time: Scalar | None, what: str) -> Scalar:
-    if time is None:
+def _timed(time_dependent: bool, time: Scalar | None, what: str) -> list[Scalar]:
+    """Return the time as the last argument of a function that depends on it."""
+    if time_dependent and time is None:
         raise ArgumentError(f"{what} depends on time; pass time=…")
-    return time
+    return [time] if time_dependent else []
 
 
 # Trial evaluations of the constraint functions of users, when a model is built.
@@ -207,15 +213,12 @@ def takes_time(function: Callable[..., Any], arguments: Sequence[str], what: str
 
 def checked_constraint(constraint: Constraint, model: Model) -> Constraint:
     """Return the constraint with its number of residuals, after trials at the neutral configuration."""
-    what = f'constraint "{constraint.name}"'
-    rng = np.random.default_rng(7)
+    what = constraint._what
     q = model.neutral().tolist()
-    v, w = rng.standard_normal((2, model.nv)).tolist()
-    time = 0.0 if constraint.time_dependent else None
+    v, w = np.random.default_rng(7).standard_normal((2, model.nv)).tolist()
 
     def evaluate(speed: Sequence[float]) -> list[float]:
-        arguments = [model, list(q)] if constraint.kind == "position" else [model, list(q), list(speed)]
-        return _numbers(constraint.function, [*arguments, *([] if time is None else [time])], what)
+        return _numbers(constraint.function, constraint._arguments(model, q, speed, 0.0), what)
 
     at_rest = evaluate([0.0] * model.nv)
     if constraint.kind == "velocity":
@@ -243,7 +246,10 @@ def checked_closure(
     if follows:
         raise ModelError(f'{what}: joint "{follows[0]}" follows a coupling and cannot be independent')
     for body in moving_bodies(model):
-        if body.joint_name not in chosen and not _rates_are_velocities(body):
+        # Trial numbers: dq/dt = v holds for all of them or for none.
+        q, v = [0.3 + 0.1 * i for i in range(body.nq)], [0.7 - 0.2 * i for i in range(body.nv)]
+        alike = body.nq == body.nv and np.allclose(body.joint.position_rate(q, v), v, rtol=0.0, atol=1e-12)
+        if body.joint_name not in chosen and not alike:
             raise ModelError(
                 f'{what}: joint "{body.joint_name}" is of kind {body.joint.kind}, whose v is not dq/dt; make '
                 "it independent, or use joints of angles and lengths"
@@ -257,7 +263,7 @@ def checked_closure(
     )
     neutral = model.neutral().tolist()
     y = [neutral[place] for place in closure.positions]
-    q = _numbers(function, [model, y, *([0.0] if time_dependent else [])], what)
+    q = _numbers(function, [model, y, *_timed(time_dependent, 0.0, what)], what)
     if len(q) != model.nq:
         raise ModelError(f"{what} returned {len(q)} numbers; return the whole q, which has {model.nq}")
     for place, own in zip(closure.positions, y):
@@ -273,9 +279,12 @@ def checked_closure(
 def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
     """Refuse a gamma(y) that leaves loops open or breaks constraints, at the neutral y or near it."""
     time = 0.0 if model.time_dependent else None
+    joints = [model.joint(name).joint for name in closure.independent]
     for near in (y, [x + TRIAL_OFFSET * (1.0 + i) for i, x in enumerate(y)]):
+        rest = iter(near)
+        unit = [x for joint in joints for x in joint.normalize(list(islice(rest, joint.nq)))]
         try:
-            q = closure.configuration(model, _normalize_quaternions(closure, model, near), time)
+            q = closure.configuration(model, unit, time)
             errors = _errors(model, q, time)
         except (ArithmeticError, ValueError):
             continue  # outside of where gamma is defined, which is the user's to know
@@ -285,17 +294,6 @@ def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
                     f'the loop closure leaves "{name}" open by {error:.2g} (m or rad) at y = '
                     f"{[round(x, 4) for x in near]}; gamma(y) must solve the model's loops and constraints"
                 )
-
-
-def _normalize_quaternions(closure: LoopClosure, model: Model, y: list[float]) -> list[float]:
-    """Return y with its quaternions scaled to unit norm."""
-    own: list[float] = []
-    start = 0
-    for name in closure.independent:
-        joint = model.joint(name).joint
-        own += joint.normalize(y[start : start + joint.nq])
-        start += joint.nq
-    return own
 
 
 def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[str, float]]:
@@ -319,15 +317,6 @@ def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[
             residual = item.residual(model, q, [0.0] * model.nv, time)
             found.append((item.name, max(abs(x) for x in residual)))
     return found
-
-
-def _rates_are_velocities(body: Body) -> bool:
-    """Return whether dq/dt = v for the body's joint."""
-    joint = body.joint
-    if joint.nq != joint.nv:
-        return False
-    q, v = [0.3 + 0.1 * i for i in range(joint.nq)], [0.7 - 0.2 * i for i in range(joint.nv)]
-    return all(abs(rate - x) < 1e-12 for rate, x in zip(joint.position_rate(q, v), v))
 
 
 def _numbers(function: Callable[..., Any], arguments: Sequence[Any], what: str) -> list[float]:
@@ -474,30 +463,15 @@ def watches_of(model: Model) -> Iterator[Watch]:
     for loop in model.loops:
         yield from _watch_joint(f'loop joint "{loop.name}"', loop.joint)
     for constraint in model.constraints:
-        yield from _watch_constraint(constraint, model)
-    if model.closure is not None:
-        yield from _watch_closure(model.closure, model)
-
-
-def _watch_constraint(constraint: Constraint, model: Model) -> Iterator[Watch]:
-    function = constraint.function
-    if isinstance(function, TransferredFunction):
-        yield from watches_of(function.model)
-    elif not isinstance(function, KnownFunction):
-        shapes = [(model.nq,), (model.nv,), ()]
-
-        def residual(q: Any, v: Any, time: Any) -> Any:
-            return constraint.residual(model, q, v, time)
-
-        yield Watch(f'constraint "{constraint.name}"', [function], [Part(residual, shapes)])
-
-
-def _watch_closure(closure: LoopClosure, model: Model) -> Iterator[Watch]:
-    if not isinstance(closure.function, KnownFunction):
-
-        def configuration(y: Any, time: Any) -> Any:
-            return closure.configuration(model, y, time)
-
+        function = constraint.function
+        if isinstance(function, TransferredFunction):
+            yield from watches_of(function.model)
+        elif not isinstance(function, KnownFunction):
+            residual = functools.partial(constraint.residual, model)
+            yield Watch(constraint._what, [function], [Part(residual, [(model.nq,), (model.nv,), ()])])
+    closure = model.closure
+    if closure is not None and not isinstance(closure.function, KnownFunction):
+        configuration = functools.partial(closure.configuration, model)
         shapes = [(len(closure.positions),), ()]
         yield Watch("the loop closure", [closure.function], [Part(configuration, shapes)])
 

@@ -11,9 +11,9 @@ Values of one-DoF joints are single numbers, others have one entry for each coor
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -23,13 +23,15 @@ from dalembert.model.joints import Joint
 from dalembert.model.joints.joint import flatten
 from dalembert.model.user_functions import TransferredFunction
 from dalembert.scalar import Scalar
-from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import Mat3, Placement, RigidInertia, SymMat3, Transform, Vec3
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
 BODY_VALUES = ("mass", "com", "inertia")
+
+WithParameter: TypeAlias = Callable[[Joint, str, str, Any], Joint]
+"""A function of a joint, the name of a value, its field in the joint and the new value."""
 
 
 def value_names(model: Model) -> tuple[str, ...]:
@@ -50,10 +52,8 @@ def value(model: Model, name: str) -> Any:
     body, part = _locate(model, name)
     if part == "mass":
         return body.inertia.mass
-    if part == "com":
-        return _frozen(body.inertia.com.to_list())
-    if part == "inertia":
-        return _frozen(body.inertia.inertia_at_com.to_list())
+    if part in BODY_VALUES:
+        return _frozen((body.inertia.com if part == "com" else body.inertia.inertia_at_com).to_list())
     if part == "placement":
         return _frozen(body.placement.homogeneous()[:3])
     if part in JOINT_VALUES:
@@ -67,17 +67,7 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
     This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
     of mass are replaced independently of one another. `with_values` is the checked form.
     """
-    gravity = _vector(new["gravity"], "gravity") if "gravity" in new else model.gravity
-    changes: dict[int, dict[str, tuple[str, Any]]] = {}
-    for name, given in new.items():
-        if name != "gravity":
-            body, part = _locate(model, name)
-            changes.setdefault(body.index, {})[part] = (name, given)
-    bodies = [
-        _replace_values(body, changes[body.index]) if body.index in changes else body for body in model.bodies
-    ]
-    _reject_transferred(model, changes.values())
-    return rebuilt(model, bodies=bodies, gravity=gravity)
+    return _replace_values(model, new, _with_parameter)
 
 
 def with_values(
@@ -86,21 +76,7 @@ def with_values(
     """Return the model with other numbers, checked as in the builder; axes are normalised."""
     from dalembert.model.surgery import rebuild_checked
 
-    numbers: dict[str, Any] = {}
-    joints: dict[int, Joint] = {}
-    for name, given in new.items():
-        if name != "gravity":
-            body, part = _locate(model, name)
-            if part in body.joint.parameter_names:
-                joints[body.index] = _joint_with(joints.get(body.index, body.joint), name, part, given)
-                continue
-        numbers[name] = given
-    changed = replace_values(model, numbers)
-    bodies = [
-        dataclasses.replace(body, joint=joints[body.index]) if body.index in joints else body
-        for body in changed.bodies
-    ]
-    return rebuild_checked(rebuilt(changed, bodies=bodies), inertia=inertia)
+    return rebuild_checked(_replace_values(model, new, _with_checked_parameter), inertia=inertia)
 
 
 def rebuilt(model: Model, **parts: Any) -> Model:
@@ -110,16 +86,25 @@ def rebuilt(model: Model, **parts: Any) -> Model:
     return Model(**(model.content() | parts))
 
 
-def _reject_transferred(model: Model, changes: Iterable[Mapping[str, Any]]) -> None:
-    """Raise an error for new geometry under a constraint that still sees the model it was written for."""
+def _replace_values(model: Model, new: Mapping[str, Any], with_parameter: WithParameter) -> Model:
+    gravity = _vector(new["gravity"], "gravity") if "gravity" in new else model.gravity
+    # A constraint that surgery transferred still sees the geometry of the model it was written for.
     held = [item.name for item in model.constraints if isinstance(item.function, TransferredFunction)]
-    dynamic = {*BODY_VALUES, *JOINT_VALUES}
-    geometric = [name for parts in changes for part, (name, _) in parts.items() if part not in dynamic]
-    if held and geometric:
-        raise ModelError(
-            f'"{geometric[0]}" cannot be changed: constraint "{held[0]}" sees the model that it was added '
-            "to, before joints were locked or models attached; change the value there"
-        )
+    changes: dict[int, dict[str, tuple[str, Any]]] = {}
+    for name, given in new.items():
+        if name == "gravity":
+            continue
+        body, part = _locate(model, name)
+        changes.setdefault(body.index, {})[part] = (name, given)
+        if held and part not in BODY_VALUES and part not in JOINT_VALUES:
+            raise ModelError(
+                f'"{name}" cannot be changed: constraint "{held[0]}" sees the model that it was added '
+                "to, before joints were locked or models attached; change the value there"
+            )
+    bodies = list(model.bodies)
+    for i, parts in changes.items():
+        bodies[i] = _replace_body_values(bodies[i], parts, with_parameter)
+    return rebuilt(model, bodies=bodies, gravity=gravity)
 
 
 def _locate(model: Model, name: str) -> tuple[Body, str]:
@@ -136,11 +121,17 @@ def _joint_parts(body: Body) -> tuple[str, ...]:
     return ("placement", *body.joint.parameter_names, *(JOINT_VALUES if body.nv else ()))
 
 
-def _replace_values(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
-    """Return the body with some values replaced."""
+def _replace_body_values(
+    body: Body, parts: Mapping[str, tuple[str, Any]], with_parameter: WithParameter
+) -> Body:
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):
-        fields["inertia"] = _inertia(body.inertia, parts)
+        old = body.inertia
+        rows = (("mass", _scalar, old.mass), ("com", _vector, old.com), ("inertia", _symmetric, None))
+        mass, com, moments = (
+            read(parts[part][1], parts[part][0]) if part in parts else held for part, read, held in rows
+        )
+        fields["inertia"] = RigidInertia(mass, com, old.inertia_at_com if moments is None else moments)
     for part, (name, given) in parts.items():
         if part == "placement":
             fields["placement"] = _placement(given, name)
@@ -152,19 +143,11 @@ def _replace_values(body: Body, parts: Mapping[str, tuple[str, Any]]) -> Body:
             else:
                 fields[part] = entries
         elif part not in BODY_VALUES:
-            fields["joint"] = _with_parameter(fields.get("joint", body.joint), name, part, given)
+            fields["joint"] = with_parameter(fields.get("joint", body.joint), name, part, given)
     return dataclasses.replace(body, **fields)
 
 
-def _inertia(old: RigidInertia, parts: Mapping[str, tuple[str, Any]]) -> RigidInertia:
-    def part(key: str, read: Callable[[Any, str], Any], otherwise: Any) -> Any:
-        return read(parts[key][1], parts[key][0]) if key in parts else otherwise
-
-    mass = part("mass", lambda given, name: _entries(given, 1, name)[0], old.mass)
-    return RigidInertia(mass, part("com", _vector, old.com), part("inertia", _symmetric, old.inertia_at_com))
-
-
-def _joint_with(joint: Joint, name: str, part: str, given: Any) -> Joint:
+def _with_checked_parameter(joint: Joint, name: str, part: str, given: Any) -> Joint:
     """Return the joint with one field passed through its constructor, which checks and normalises."""
     old = getattr(joint, part)
     if isinstance(old, Vec3):
@@ -207,6 +190,10 @@ def _entries(given: Any, count: int, name: str) -> tuple[Scalar, ...]:
     if count != 1:
         raise ShapeError(f'value "{name}" is a single {type(given).__name__}, {count} entries expected')
     return (float(given) if isinstance(given, Real) else given,)
+
+
+def _scalar(given: Any, name: str) -> Scalar:
+    return _entries(given, 1, name)[0]
 
 
 def _vector(given: Any, name: str) -> Vec3:

@@ -1,4 +1,4 @@
-"""What the bundled models share: checks of their arguments, and placements."""
+"""Checks of arguments, and placements, that the bundled models share."""
 
 from __future__ import annotations
 

@@ -2,9 +2,8 @@
 
 Conventions: angular before linear; R of a placement maps child to parent coordinates; SI units and radians;
 rx, ry, rz are the book's passive matrices. Everything is frozen and works on floats, NumPy arrays (one sample
-an element), traced and SymPy expressions. The book's 6x6 matrices are in `matrices`, planar vectors in
-`planar`, pitch and axis of screws in `lines`, exponential maps in `exponential`, the rest of rotations in
-`rotations`.
+an element), traced and SymPy expressions. The book's 6x6 matrices are in `matrices`, pitch and axis of screws
+in `screw`, exponential maps in `exponential`, the rest of rotations in `rotations`.
 """
 
 from dalembert.spatial.acceleration import BodyAcceleration, classical_acceleration, spatial_acceleration

@@ -7,7 +7,8 @@ velocity (omega, v) during one unit of time moves a frame to exp(omega, v). With
     J_l = 1 + B [phi] + C [phi]^2          C = (t - sin t) / t^3            J_r = J_l^T = R^T J_l
 
 and omega = J_l phi' in parent coordinates, J_r phi' in child coordinates. Nothing is divided by zero and no
-digits cancel at small angles: see `exponential_coefficients`.
+digits cancel at small angles: all coefficients are smooth functions of s = t^2. Where s < 1/4 they are summed
+as power series, elsewhere computed in closed form, kept away from 0/0, and `select` joins the two.
 """
 
 from __future__ import annotations
@@ -28,13 +29,6 @@ from dalembert.spatial.rotations import (
 )
 from dalembert.spatial.transform import Placement, Transform
 from dalembert.spatial.vectors import Mat3, Vec3, block_matrix
-
-# The coefficients of exponential maps as functions of the angle, their inverses and Jacobians.
-#
-# All of them are smooth functions of s = t^2, t the angle [rad]. Where s < 1/4 they are summed as power
-# series, elsewhere computed in closed form, and `select` joins the two. The closed form is kept away from
-# 0/0, so that no kind of scalar meets a NaN at zero, and no digits cancel. The angle's root and its sines are
-# shared.
 
 SMALL_ANGLE_SQUARED: Final = 0.25
 """s [rad^2] below which the series are used: seven terms leave less than a rounding of float64."""

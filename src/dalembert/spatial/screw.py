@@ -21,82 +21,16 @@ from dalembert.spatial.transform import COMPOSED, Placement, Transform
 from dalembert.spatial.value import SpatialTypeError, mismatch
 from dalembert.spatial.vectors import Mat3, Vec3
 
-# The formulas of axial screws, at the costs of Featherstone 2008 §A.4 and Table A.5.
-#
-# A screw is a turn by (c, s) about and a shift by d along coordinate axis 0, 1 or 2. All formulas are written
-# for the z axis; the other two are the same formulas on components taken in cyclic order, which keeps every
-# cross product. Since turn and shift commute, inertias may be rotated first and shifted then: that order
-# makes the best use of structural zeros (Table A.5, last lines).
-
-
-def vector_from_z(axis: int, v: Vec3) -> Vec3:
-    """Return the vector whose components in cyclic order, the axis last, are v's."""
-    return v if axis == 2 else Vec3(v.z, v.x, v.y) if axis == 0 else Vec3(v.y, v.z, v.x)
-
-
-def inverse_turn(turn: AxialTurn) -> AxialTurn:
-    """Return the quantities of the turn by the opposite angle; free."""
-    c, s, ss, cs, cs2, cos2 = turn
-    return c, -s, ss, -cs, -cs2, cos2
-
-
-def rotate_vector(axis: int, c: Scalar, s: Scalar, v: Vec3) -> Vec3:
-    """Return E v; 4 m + 2 a."""
-    v = _vector_to_z(axis, v)
-    return vector_from_z(axis, Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z))
-
-
-def transform_pair(axis: int, c: Scalar, s: Scalar, d: Scalar, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
-    """Return E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force; 10 m + 6 a (§A.4)."""
-    a, b = _vector_to_z(axis, line), _vector_to_z(axis, free)
-    bx, by = b.x + a.y * d, b.y - a.x * d
-    rotated_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
-    rotated_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
-    return vector_from_z(axis, rotated_line), vector_from_z(axis, rotated_free)
-
-
-def transform_rigid(axis: int, turn: AxialTurn, d: Scalar, inertia: RigidInertia) -> RigidInertia:
-    """Transform a rigid inertia.
-
-    y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a.
-    """
-    h, I = _vector_to_z(axis, inertia.h), _symmetric_to_z(axis, inertia.inertia)
-    c, s = turn[0], turn[1]
-    y = h.z - inertia.mass * d
-    both = (h.z + y) * d
-    Z = SymMat3(I.xx - both, I.yy - both, I.zz, I.xy, I.xz + h.x * d, I.yz + h.y * d)
-    Ey = Vec3(c * h.x + s * h.y, c * h.y - s * h.x, y)
-    EZE = rotate_symmetric_about_z(turn, Z)
-    return RigidInertia.from_compact(inertia.mass, vector_from_z(axis, Ey), _symmetric_from_z(axis, EZE))
-
-
-def transform_articulated(
-    axis: int, turn: AxialTurn, d: Scalar, inertia: ArticulatedInertia
-) -> ArticulatedInertia:
-    """Turn M, H, I: 28 m + 26 a; Y = H - r x M: 5 m + 6 a; Z = I - r x H^T + Y r x: 5 m + 8 a (§A.4)."""
-    M = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.M))
-    H = rotate_general_about_z(turn, _matrix_to_z(axis, inertia.H))
-    I = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.I))
-    dxy = M.xy * d
-    Y = Mat3(
-        H.xx + dxy, H.xy + M.yy * d, H.xz + M.yz * d,
-        H.yx - M.xx * d, H.yy - dxy, H.yz - M.xz * d,
-        H.zx, H.zy, H.zz,
-    )  # fmt: skip
-    Z = SymMat3(
-        I.xx + (H.xy + Y.xy) * d,
-        I.yy - (H.yx + Y.yx) * d,
-        I.zz,
-        I.xy + (Y.yy - H.xx) * d,
-        I.xz + H.zy * d,
-        I.yz - H.zx * d,
-    )
-    return ArticulatedInertia(_symmetric_from_z(axis, Z), _matrix_from_z(axis, Y), _symmetric_from_z(axis, M))
+# All formulas are written for the z axis; the other two are the same formulas on components taken in cyclic
+# order, the screw's axis last, which keeps every cross product.
 
 
 def _vector_to_z(axis: int, v: Vec3) -> Vec3:
-    """Return the components in cyclic order, the screw's axis last."""
     return v if axis == 2 else Vec3(v.y, v.z, v.x) if axis == 0 else Vec3(v.z, v.x, v.y)
+
+
+def _vector_from_z(axis: int, v: Vec3) -> Vec3:
+    return v if axis == 2 else _vector_to_z(1 - axis, v)
 
 
 def _matrix_to_z(axis: int, A: Mat3) -> Mat3:
@@ -140,7 +74,11 @@ def scrz(angle: Scalar, shift: Scalar) -> AxialScrew:
 
 @final
 class AxialScrew(Placement):
-    """A frame turned by (c, s) = (cos, sin) about, and shifted by d [m] along, its parent's axis 0, 1, 2."""
+    """A frame turned by (c, s) = (cos, sin) about, and shifted by d [m] along, its parent's axis 0, 1, 2.
+
+    Costs are those of Featherstone 2008 §A.4 and Table A.5. Since turn and shift commute, inertias may be
+    rotated first and shifted then: that order makes the best use of structural zeros.
+    """
 
     __slots__ = ("_turn", "axis", "c", "d", "s")
 
@@ -161,7 +99,7 @@ class AxialScrew(Placement):
 
     @property
     def p(self) -> Vec3:
-        return vector_from_z(self.axis, Vec3(0.0, 0.0, self.d))
+        return _vector_from_z(self.axis, Vec3(0.0, 0.0, self.d))
 
     @property
     def turn(self) -> AxialTurn:
@@ -195,47 +133,95 @@ class AxialScrew(Placement):
             return Transform(Mat3.from_columns(x, y, z), self.transform_point(other.p))
         raise mismatch("@", self, other, COMPOSED)
 
+    def _reversed(self) -> AxialScrew:
+        """Return the inverse with the quantities of its turn, which those of this turn give for free."""
+        c, s, ss, cs, cs2, cos2 = self.turn
+        inverse = self.inverse()
+        inverse._keep("_turn", (c, -s, ss, -cs, -cs2, cos2))
+        return inverse
+
     def rotate_to_child(self, v: Vec3) -> Vec3:
         """Return E v; 4 m + 2 a."""
-        return rotate_vector(self.axis, self.c, self.s, v)
+        c, s, v = self.c, self.s, _vector_to_z(self.axis, v)
+        return _vector_from_z(self.axis, Vec3(c * v.x + s * v.y, c * v.y - s * v.x, v.z))
 
     def rotate_to_parent(self, v: Vec3) -> Vec3:
         """Return R v; 4 m + 2 a."""
-        return rotate_vector(self.axis, self.c, -self.s, v)
+        return self.inverse().rotate_to_child(v)
+
+    def _pair_to_child(self, line: Vec3, free: Vec3) -> tuple[Vec3, Vec3]:
+        """Return E line and E (free - r x line): (omega, v) of a motion, (f, n) of a force."""
+        c, s, d = self.c, self.s, self.d
+        a, b = _vector_to_z(self.axis, line), _vector_to_z(self.axis, free)
+        bx, by = b.x + a.y * d, b.y - a.x * d
+        rotated_line = Vec3(c * a.x + s * a.y, c * a.y - s * a.x, a.z)
+        rotated_free = Vec3(c * bx + s * by, c * by - s * bx, b.z)
+        return _vector_from_z(self.axis, rotated_line), _vector_from_z(self.axis, rotated_free)
 
     def motion_to_child(self, m: Motion) -> Motion:
         """Return X m; 10 m + 6 a."""
-        return Motion(*transform_pair(self.axis, self.c, self.s, self.d, m.angular, m.linear))
+        return Motion(*self._pair_to_child(m.angular, m.linear))
 
     def motion_to_parent(self, m: Motion) -> Motion:
         """Return X^-1 m; 10 m + 6 a."""
-        return Motion(*transform_pair(self.axis, self.c, -self.s, -self.d, m.angular, m.linear))
+        return self.inverse().motion_to_child(m)
 
     def force_to_child(self, f: Force) -> Force:
         """Return X* f; 10 m + 6 a."""
-        linear, angular = transform_pair(self.axis, self.c, self.s, self.d, f.linear, f.angular)
+        linear, angular = self._pair_to_child(f.linear, f.angular)
         return Force(angular, linear)
 
     def force_to_parent(self, f: Force) -> Force:
         """Return X^T f; 10 m + 6 a."""
-        linear, angular = transform_pair(self.axis, self.c, -self.s, -self.d, f.linear, f.angular)
-        return Force(angular, linear)
+        return self.inverse().force_to_child(f)
 
     def rigid_to_child(self, inertia: RigidInertia) -> RigidInertia:
-        """Return X* I X^-1; 16 m + 15 a, and the turn once."""
-        return transform_rigid(self.axis, self.turn, self.d, inertia)
+        """Return X* I X^-1; 16 m + 15 a, and the turn once.
+
+        y = h - m r: 1 m + 1 a; Z = I + r x h x + y x r x: 3 m + 5 a; E y: 4 m + 2 a; E Z E^T: 8 m + 7 a.
+        """
+        h, I = _vector_to_z(self.axis, inertia.h), _symmetric_to_z(self.axis, inertia.inertia)
+        c, s, d = self.c, self.s, self.d
+        y = h.z - inertia.mass * d
+        both = (h.z + y) * d
+        Z = SymMat3(I.xx - both, I.yy - both, I.zz, I.xy, I.xz + h.x * d, I.yz + h.y * d)
+        Ey = _vector_from_z(self.axis, Vec3(c * h.x + s * h.y, c * h.y - s * h.x, y))
+        EZE = _symmetric_from_z(self.axis, rotate_symmetric_about_z(self.turn, Z))
+        return RigidInertia.from_compact(inertia.mass, Ey, EZE)
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
         """Return X^T I X; 16 m + 15 a, and the turn once."""
-        return transform_rigid(self.axis, inverse_turn(self.turn), -self.d, inertia)
+        return self._reversed().rigid_to_child(inertia)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
-        """Return X* I^A X^-1; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once."""
-        return transform_articulated(self.axis, self.turn, self.d, inertia)
+        """Return X* I^A X^-1; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once.
+
+        The turn of M, H, I: 28 m + 26 a; Y = H - r x M: 5 m + 6 a; Z = I - r x H^T + Y r x: 5 m + 8 a.
+        """
+        axis, turn, d = self.axis, self.turn, self.d
+        M = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.M))
+        H = rotate_general_about_z(turn, _matrix_to_z(axis, inertia.H))
+        I = rotate_symmetric_about_z(turn, _symmetric_to_z(axis, inertia.I))
+        dxy = M.xy * d
+        Y = Mat3(
+            H.xx + dxy, H.xy + M.yy * d, H.xz + M.yz * d,
+            H.yx - M.xx * d, H.yy - dxy, H.yz - M.xz * d,
+            H.zx, H.zy, H.zz,
+        )  # fmt: skip
+        Z = SymMat3(
+            I.xx + (H.xy + Y.xy) * d,
+            I.yy - (H.yx + Y.yx) * d,
+            I.zz,
+            I.xy + (Y.yy - H.xx) * d,
+            I.xz + H.zy * d,
+            I.yz - H.zx * d,
+        )
+        Y, Z, M = _matrix_from_z(axis, Y), _symmetric_from_z(axis, Z), _symmetric_from_z(axis, M)
+        return ArticulatedInertia(Z, Y, M)
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """Return X^T I^A X; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once."""
-        return transform_articulated(self.axis, inverse_turn(self.turn), -self.d, inertia)
+        return self._reversed().articulated_to_child(inertia)
 
 
 @final

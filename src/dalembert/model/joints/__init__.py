@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dalembert.errors import ModelError, require_choice
-from dalembert.model.joints.combined import Composite, Reversed, TimeDependent
+from dalembert.model.joints.combined import Composite, Reversed, TimeDependent, UserDefined
 from dalembert.model.joints.elementary import (
     Cylindrical,
     Fixed,
@@ -26,7 +26,6 @@ from dalembert.model.joints.elementary import (
 from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
 from dalembert.model.joints.rolling import EllipsoidJoint, RackPinion, SphereInCylinder
 from dalembert.model.joints.subspaces import active_subspace_along
-from dalembert.model.joints.user_defined import UserDefined
 
 __all__ = [
     "REGISTRY",

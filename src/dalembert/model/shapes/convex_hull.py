@@ -34,20 +34,17 @@ def convex_hull(points: Array) -> tuple[Array, Faces]:
     kept = np.asarray(points, dtype=np.float64)
     kept = kept[np.sort(np.unique(kept, axis=0, return_index=True)[1])]
     while True:
-        faces = _faces(kept)
+        extent = float(np.max(np.ptp(kept, axis=0)))
+        hulls = (_quickhull(kept, tolerance * extent) for tolerance in TOLERANCES)
+        faces = next((hull for hull in hulls if hull is not None), None)
+        if faces is None:
+            raise ModelError(
+                "convex mesh: the hull of the points is not found; are some almost the same point?"
+            )
         used = np.unique(faces)
         if len(used) == len(kept):
             return kept, faces
         kept = kept[used]
-
-
-def _faces(points: Array) -> Faces:
-    extent = float(np.max(np.ptp(points, axis=0)))
-    for tolerance in TOLERANCES:
-        faces = _quickhull(points, tolerance * extent)
-        if faces is not None:
-            return faces
-    raise ModelError("convex mesh: the hull of the points is not found; are some almost the same point?")
 
 
 def _simplex(points: Array) -> list[int]:

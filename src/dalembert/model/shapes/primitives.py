@@ -28,9 +28,6 @@ class Box(CentredSolid):
     kind = "box"
     size: tuple[float, float, float]
 
-    def _check_size(self) -> None:
-        self._put("size", tuple(positive(s, "box: size") for s in triple(self.size, "box: size")))
-
     @property
     def volume(self) -> float:
         return math.prod(self.size)
@@ -52,9 +49,6 @@ class Sphere(CentredSolid):
     kind = "sphere"
     radius: float
 
-    def _check_size(self) -> None:
-        self._put("radius", positive(self.radius, "sphere: radius"))
-
     @property
     def volume(self) -> float:
         return 4.0 / 3.0 * math.pi * (self.radius * self.radius * self.radius)
@@ -71,11 +65,6 @@ class Ellipsoid(CentredSolid):
 
     kind = "ellipsoid"
     radii: tuple[float, float, float]
-
-    def _check_size(self) -> None:
-        self._put(
-            "radii", tuple(positive(r, "ellipsoid: radii") for r in triple(self.radii, "ellipsoid: radii"))
-        )
 
     @property
     def volume(self) -> float:
@@ -99,10 +88,6 @@ class Cylinder(CentredSolid):
     radius: float
     length: float
 
-    def _check_size(self) -> None:
-        self._put("radius", positive(self.radius, "cylinder: radius"))
-        self._put("length", positive(self.length, "cylinder: length"))
-
     @property
     def volume(self) -> float:
         return math.pi * (self.radius * self.radius) * self.length
@@ -125,10 +110,6 @@ class Capsule(CentredSolid):
     kind = "capsule"
     radius: float
     length: float
-
-    def _check_size(self) -> None:
-        self._put("radius", positive(self.radius, "capsule: radius"))
-        self._put("length", positive(self.length, "capsule: length"))
 
     @classmethod
     def between(cls, a: Sequence[float], b: Sequence[float], radius: float, **options: Any) -> Capsule:

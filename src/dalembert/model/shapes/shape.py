@@ -9,8 +9,7 @@ from typing import Any, ClassVar
 
 from dalembert.errors import ArgumentError, ModelError, items_of
 from dalembert.model.checks import is_finite, placement_or_identity
-from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import Mat3, Placement, RigidInertia, SymMat3, Transform, Vec3
 
 GREY = (0.6, 0.6, 0.65, 1.0)
 """The colour of a shape that was given none."""
@@ -130,7 +129,15 @@ class Solid(Shape):
 
 
 class CentredSolid(Solid):
-    """Abstract base of solids whose principal axes are their own."""
+    """Abstract base of solids whose principal axes are their own; their own fields are lengths [m]."""
+
+    def _check_size(self) -> None:
+        for item in fields(self):
+            given, what = getattr(self, item.name), f"{self.kind}: {item.name}"
+            if item.name in ("size", "radii"):
+                self._put(item.name, tuple(positive(length, what) for length in triple(given, what)))
+            elif not item.kw_only:
+                self._put(item.name, positive(given, what))
 
     @abstractmethod
     def _moments(self) -> tuple[float, float, float]:
