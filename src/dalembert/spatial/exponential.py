@@ -13,7 +13,7 @@ as power series, elsewhere computed in closed form, kept away from 0/0, and `sel
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Final, final
@@ -53,17 +53,21 @@ def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(k * c for k, c in enumerate(coefficients) if k)
 
 
-_HALF_COSINE: Final = _alternating(0, scale=0.25)
-_HALF_SINE: Final = _alternating(1, terms=6, scale=0.25)
-_A: Final = _alternating(1)
-_C: Final = _alternating(3)
-_D: Final = (
+def _coefficient(
+    series: tuple[float, ...], closed_form: Callable[[ExponentialCoefficients], Scalar]
+) -> cached_property[Scalar]:
+    """Return a coefficient by its power series in s at small angles, by its closed form elsewhere."""
+
+    def value(self: ExponentialCoefficients) -> Scalar:
+        large = closed_form(self)
+        return select(self._small, polynomial(series, self._s), large)
+
+    return cached_property(value)
+
+
+_D_SERIES: Final = (
     1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600,
 )  # fmt: skip
-_E: Final = _alternating(4)
-_F: Final = _alternating(5)
-_B_RATE: Final = _derivative(_alternating(2, terms=8))
-_C_RATE: Final = _derivative(_alternating(3, terms=8))
 
 
 @final
@@ -72,6 +76,8 @@ class ExponentialCoefficients:
 
     A = sin t / t              B = (1 - cos t) / t^2          C = (t - sin t) / t^3 = (1 - A) / s
     D = (1 - A/(2B)) / t^2     E = (1/2 - B) / s              F = (1/6 - C) / s
+
+    `half_cosine` = cos(t/2), `half_sine` = sin(t/2) / (t/2), `B_rate` = dB/ds, `C_rate` = dC/ds.
     """
 
     def __init__(self, s: Scalar) -> None:
@@ -80,59 +86,26 @@ class ExponentialCoefficients:
         self._safe = select(self._small, 1.0, s)
         self._angle = sqrt(self._safe)
 
-    def _series_or_closed_form(self, series: tuple[float, ...], closed: Scalar) -> Scalar:
-        return select(self._small, polynomial(series, self._s), closed)
-
-    @cached_property
-    def half_cosine(self) -> Scalar:
-        """cos(t/2)."""
-        return self._series_or_closed_form(_HALF_COSINE, cos(0.5 * self._angle))
-
-    @cached_property
-    def half_sine(self) -> Scalar:
-        """sin(t/2) / (t/2)."""
-        half = 0.5 * self._angle
-        return self._series_or_closed_form(_HALF_SINE, sin(half) / half)
-
-    @cached_property
-    def A(self) -> Scalar:
-        """sin t / t."""
-        return self._series_or_closed_form(_A, sin(self._angle) / self._angle)
+    half_cosine = _coefficient(_alternating(0, scale=0.25), lambda k: cos(0.5 * k._angle))
+    half_sine = _coefficient(
+        _alternating(1, terms=6, scale=0.25), lambda k: sin(half := 0.5 * k._angle) / half
+    )
+    A = _coefficient(_alternating(1), lambda k: sin(k._angle) / k._angle)
+    C = _coefficient(_alternating(3), lambda k: (1.0 - k.A) / k._safe)
+    D = _coefficient(_D_SERIES, lambda k: (1.0 - k.A / (2.0 * k.B)) / k._safe)
+    E = _coefficient(_alternating(4), lambda k: (0.5 - k.B) / k._safe)
+    F = _coefficient(_alternating(5), lambda k: (1 / 6 - k.C) / k._safe)
+    B_rate = _coefficient(
+        _derivative(_alternating(2, terms=8)), lambda k: (k.A - 2.0 * k.B) / (2.0 * k._safe)
+    )
+    C_rate = _coefficient(
+        _derivative(_alternating(3, terms=8)), lambda k: (k.B - 3.0 * k.C) / (2.0 * k._safe)
+    )
 
     @cached_property
     def B(self) -> Scalar:
         """(1 - cos t) / s, by the half angle, as nothing cancels there."""
         return 0.5 * self.half_sine * self.half_sine
-
-    @cached_property
-    def C(self) -> Scalar:
-        """(1 - A) / s."""
-        return self._series_or_closed_form(_C, (1.0 - self.A) / self._safe)
-
-    @cached_property
-    def D(self) -> Scalar:
-        """(1 - A/(2B)) / s."""
-        return self._series_or_closed_form(_D, (1.0 - self.A / (2.0 * self.B)) / self._safe)
-
-    @cached_property
-    def E(self) -> Scalar:
-        """(1/2 - B) / s."""
-        return self._series_or_closed_form(_E, (0.5 - self.B) / self._safe)
-
-    @cached_property
-    def F(self) -> Scalar:
-        """(1/6 - C) / s."""
-        return self._series_or_closed_form(_F, (1 / 6 - self.C) / self._safe)
-
-    @cached_property
-    def B_rate(self) -> Scalar:
-        """dB/ds = (A - 2B) / (2s)."""
-        return self._series_or_closed_form(_B_RATE, (self.A - 2.0 * self.B) / (2.0 * self._safe))
-
-    @cached_property
-    def C_rate(self) -> Scalar:
-        """dC/ds = (B - 3C) / (2s)."""
-        return self._series_or_closed_form(_C_RATE, (self.B - 3.0 * self.C) / (2.0 * self._safe))
 
 
 for _property in vars(ExponentialCoefficients).values():
