@@ -80,12 +80,11 @@ def position_rate(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> lis
 
 def unit_quaternions(model: Model) -> tuple[slice, ...]:
     """Return the slices of q that hold unit quaternions."""
-    found = []
-    for body in _independent(model):
-        start = body.q_slice.start
-        for part in body.joint.unit_quaternions:
-            found.append(slice(start + part.start, start + part.stop))
-    return tuple(found)
+    return tuple(
+        slice(body.q_slice.start + part.start, body.q_slice.start + part.stop)
+        for body in _independent(model)
+        for part in body.joint.unit_quaternions
+    )
 
 
 def random_state(
@@ -127,13 +126,11 @@ def _coupled_bounds(model: Model) -> dict[int, tuple[list[float], list[float]]]:
         if ratio == 0.0:
             continue
         leader = at[place]
-        low, high = bounds.get(
-            leader.index, (_vector(leader.limits.lower, 1), _vector(leader.limits.upper, 1))
+        own, follower = (
+            [_vector(limit, 1)[0] for limit in (of.limits.lower, of.limits.upper)] for of in (leader, body)
         )
-        ends = [
-            (_vector(body.limits.lower, 1)[0] - offset) / ratio,
-            (_vector(body.limits.upper, 1)[0] - offset) / ratio,
-        ]
+        low, high = bounds.get(leader.index, ([own[0]], [own[1]]))
+        ends = [(limit - offset) / ratio for limit in follower]
         tighter = [max(low[0], min(ends))], [min(high[0], max(ends))]
         if tighter[0][0] <= tighter[1][0]:
             bounds[leader.index] = tighter

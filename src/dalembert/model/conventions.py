@@ -24,6 +24,15 @@ from dalembert.errors import (
 )
 from dalembert.host.foreign_arrays import require_numpy
 from dalembert.model.body import Body
+from dalembert.scalar import Scalar
+from dalembert.spatial import Vec3
+from dalembert.spatial.exponential import quaternion_exp, quaternion_log
+from dalembert.spatial.rotations import (
+    euler_angles_of_rotation,
+    quaternion_of_rotation,
+    rotation_of_euler_angles,
+    rotation_of_quaternion,
+)
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
@@ -125,47 +134,24 @@ def _com(body: Body, like: Array) -> Array:
     return np.broadcast_to(com, (*like.shape[:-1], 3))
 
 
-def _quaternion(r: Array) -> Array:
-    """Return the quaternion (cos t/2, sin t/2 r/t) of the rotation vector r with t = |r|."""
-    t = np.sqrt(np.sum(r * r, axis=-1, keepdims=True))
-    return _join(np.cos(t / 2.0), 0.5 * np.sinc(t / (2.0 * np.pi)) * r)
+def _by_rows(function: Callable[[list[Scalar]], Iterable[Scalar]]) -> Callable[[Array], Array]:
+    """Return a function of generic scalars as one of the last axis of arrays."""
+
+    def convert(x: Array) -> Array:
+        columns = np.broadcast_arrays(*function(list(x.reshape(-1, x.shape[-1]).T)))
+        return np.stack(columns, axis=-1).reshape(*x.shape[:-1], len(columns)).astype(x.dtype, copy=False)
+
+    return convert
 
 
-def _rotation_vector(p: Array) -> Array:
-    """Return the rotation vector of at most half a turn."""
-    p = np.where(p[..., :1] < 0.0, -p, p)
-    w, u = p[..., :1], p[..., 1:]
-    s = np.sqrt(np.sum(u * u, axis=-1, keepdims=True))
-    safe = np.where(s > 0.0, s, 1.0)
-    return np.where(s > 0.0, 2.0 * np.arctan2(s, w) / safe, 2.0) * u
-
-
-def _from_roll_pitch_yaw(r: Array) -> Array:
-    """Return the quaternion of R = Rz(yaw) Ry(pitch) Rx(roll)."""
-    (cr, cp, cy), (sr, sp, sy) = (np.moveaxis(f(r / 2.0), -1, 0) for f in (np.cos, np.sin))
-    return np.stack(
-        [
-            cr * cp * cy + sr * sp * sy,
-            sr * cp * cy - cr * sp * sy,
-            cr * sp * cy + sr * cp * sy,
-            cr * cp * sy - sr * sp * cy,
-        ],
-        axis=-1,
-    )
-
-
-def _to_roll_pitch_yaw(p: Array) -> Array:
-    w, x, y, z = np.moveaxis(p, -1, 0)
-    roll = np.arctan2(2.0 * (w * x + y * z), 1.0 - 2.0 * (x * x + y * y))
-    pitch = np.arcsin(np.clip(2.0 * (w * y - z * x), -1.0, 1.0))
-    yaw = np.arctan2(2.0 * (w * z + x * y), 1.0 - 2.0 * (y * y + z * z))
-    return np.stack([roll, pitch, yaw], axis=-1)
-
+_from_rotation_vector = _by_rows(lambda r: quaternion_exp(Vec3(*r)))
+_from_roll_pitch_yaw = _by_rows(lambda r: quaternion_of_rotation(rotation_of_euler_angles("zyx", r[::-1])))
+_to_roll_pitch_yaw = _by_rows(lambda p: euler_angles_of_rotation("zyx", rotation_of_quaternion(p))[::-1])
 
 ROTATIONS: Final[dict[str, tuple[Callable[[Body, Array], Array], Callable[[Array], Array]]]] = {
     "wxyz": (_unit, lambda p: p),
     "xyzw": (lambda body, p: _unit(body, p[..., [3, 0, 1, 2]]), lambda p: p[..., [1, 2, 3, 0]]),
-    "rotation vector": (lambda body, r: _quaternion(r), _rotation_vector),
+    "rotation vector": (lambda body, r: _from_rotation_vector(r), _by_rows(quaternion_log)),
     "roll pitch yaw": (lambda body, r: _from_roll_pitch_yaw(r), _to_roll_pitch_yaw),
     "angle": (lambda body, angle: angle, lambda angle: angle),
     "cos sin": (

@@ -76,7 +76,8 @@ def dual_bases(S: Sequence[Motion]) -> tuple[tuple[Force, ...], tuple[Force, ...
     Elimination finds A with A S = [1; 0]: the first nv rows of A are the columns of T_a, the rest those of T.
     """
     n = len(S)
-    rows = _eliminate([[_component(column, i) for column in S] + _unit_row(i, 6) for i in range(6)], n)
+    entries = [column.to_list() for column in S]
+    rows = _eliminate([[column[i] for column in entries] + _unit_row(i, 6) for i in range(6)], n)
     columns = tuple(Force(Vec3(*row[n : n + 3]), Vec3(*row[n + 3 :])) for row in rows)
     return columns[:n], columns[n:]
 
@@ -108,7 +109,7 @@ def relative_volume(S: Sequence[Motion]) -> Scalar:
     A measure of rank only: it adds squares of metres and radians.
     """
     volume: Scalar = 1.0
-    columns = [[_component(column, i) for i in range(6)] for column in S]
+    columns = [column.to_list() for column in S]
     remaining = [list(column) for column in columns]
     for k, column in enumerate(columns):
         length = sum(entry * entry for entry in column)
@@ -118,12 +119,6 @@ def relative_volume(S: Sequence[Motion]) -> Scalar:
             along = sum(a * b for a, b in zip(later, remaining[k])) / maximum(rest, MIN_SQUARED_LENGTH)
             later[:] = [a - along * b for a, b in zip(later, remaining[k])]
     return volume
-
-
-def _component(column: Motion, i: int) -> Scalar:
-    """Return Plücker coordinate i of a motion."""
-    part = column.angular if i < 3 else column.linear
-    return list(part)[i % 3]
 
 
 def _eliminate(rows: list[list[Scalar]], n: int) -> list[list[Scalar]]:
@@ -214,8 +209,7 @@ def basis_around(axis: Vec3) -> tuple[Vec3, Vec3, Vec3]:
     principal = principal_direction(axis)
     if principal is not None:
         index, sign = principal
-        units = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
-        first, second = units[(index + 1) % 3], units[(index + 2) % 3]
+        first, second = AXES[(index + 1) % 3], AXES[(index + 2) % 3]
         return (first, second, axis) if sign > 0.0 else (second, first, axis)
     x, y, z = axis
     sign = select(z < 0.0, -1.0, 1.0)

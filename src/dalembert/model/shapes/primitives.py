@@ -141,10 +141,7 @@ class Capsule(CentredSolid):
 
 def total_inertia(shapes: Sequence[Solid], *, density: float) -> RigidInertia:
     """Return the inertia of a body of several solids of one density [kg/m^3]; overlaps count twice."""
-    total = RigidInertia.zero()
-    for shape in shapes:
-        total = total + shape.inertia(density=density)
-    return total
+    return sum((shape.inertia(density=density) for shape in shapes), RigidInertia.zero())
 
 
 # Shapes without a volume to weigh: a plane, a height field, a mesh file. Sizes are in metres.
