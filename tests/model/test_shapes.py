@@ -146,5 +146,5 @@ def test_the_joint_that_is_called_like_a_shape_is_told_apart():
 
     builder = da.ModelBuilder()
     builder.add_body("stone", "world", da.Free())
-    with pytest.raises(ModelError, match=r"use dalembert\.model\.shapes\.Ellipsoid"):
+    with pytest.raises(ModelError, match=r"use da\.shapes\.Ellipsoid"):
         builder.add_shape("stone", da.joints.EllipsoidJoint(0.3, 0.2, 0.1))
