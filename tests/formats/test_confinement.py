@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.formats.test_document import walk
 
 import dalembert as da
 from dalembert.errors import DalembertError, FileError
@@ -328,5 +329,5 @@ def test_written_text_of_a_tree_reads_back(folder: Path) -> None:
     tree = read_document(text.encode(), name="x")
     written = mjcf_text_of(tree)
     again = read_document(written.xml.encode(), name="x")
-    assert [(e.tag, e.attributes) for e in again.walk()] == [(e.tag, e.attributes) for e in tree.walk()]
+    assert [(e.tag, e.attributes) for e in walk(again)] == [(e.tag, e.attributes) for e in walk(tree)]
     assert [element.tag for element in written.lines] == ["a", "b", "c", "d", "c", "a"]

@@ -28,7 +28,7 @@ from tests.motion.figures import MIXED_ORDERS, acclaim_rows, acclaim_texts, bvh_
 from tests.stress.mutations import MUTATIONS, mutated
 
 import dalembert as da
-from dalembert.cli.simulate import _read_stored_state, _written
+from dalembert.cli.simulate import _read_json_state, _read_stored_state
 from dalembert.errors import DalembertError
 from dalembert.formats.meshes import read_mesh
 from dalembert.model.shapes import (
@@ -373,7 +373,7 @@ def _use_mesh(path: Path, sample: Sample, rng: random.Random) -> None:
 
 
 def _use_pose(path: Path, sample: Sample, rng: random.Random) -> None:
-    read = _written if sample.kind == "pose json" else _read_stored_state
+    read = _read_json_state if sample.kind == "pose json" else _read_stored_state
     q, _ = read(_arm(), path)
     assert np.isfinite(q).all()
 

@@ -20,9 +20,15 @@ MAX_NV_OF_COSTLY_METHODS = 12
 """Velocity variables up to which methods of cubic cost are counted without --all."""
 
 MATRIX = "RNEA + CRBA + F&S"
-ALGORITHMS = ("RNEA", "CRBA", "F&S", "ABA")
+ALGORITHMS = ("RNEA", "CRBA", "F&S", "ABA", "matrix")
+METHODS = {
+    "RNEA": ("inverse_dynamics", "rnea"),
+    "CRBA": ("mass_matrix", "crba"),
+    "ABA": ("forward_dynamics", "aba"),
+    "matrix": ("forward_dynamics", "crba"),
+}
+"""Our functions and methods, by the algorithms of the book."""
 DEFAULT_NUMBER = 6
-DEFAULT_SERIES = 20
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,9 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _model(options: argparse.Namespace) -> tuple[str, da.Model]:
-    """Return a family of models by its name and number, a bundled model by its name, or the content of a
-    file.
-    """
+    """Return a family of models by name and number, a bundled model by name, or the content of a file."""
     if options.model in _families() and not Path(options.model).exists():
         model = _families()[options.model](options.n or DEFAULT_NUMBER)
         return model.name, model
@@ -62,13 +66,10 @@ def _facts(name: str, model: da.Model, skip: Sequence[str]) -> dict[str, Any]:
     revolute = all(isinstance(body.joint, Revolute) for body in model.bodies) and not model.couplings
     methods = analysis.count_methods(model, skip=skip)
     ours = {"F&S": analysis.factoring_count(model)}
-    for algorithm, function, method in (
-        ("RNEA", "inverse_dynamics", "rnea"), ("CRBA", "mass_matrix", "crba"),
-        ("ABA", "forward_dynamics", "aba"), ("matrix", "forward_dynamics", "crba"),
-    ):  # fmt: skip
-        found = next(m for m in methods if (m.function, m.method) == (function, method))
-        if found.count is not None:
-            ours[algorithm] = found.count
+    counts = {(found.function, found.method): found.count for found in methods}
+    for algorithm, key in METHODS.items():
+        if (count := counts[key]) is not None:
+            ours[algorithm] = count
     return {
         "model": name,
         "bodies": len(model.bodies),
@@ -192,7 +193,7 @@ def _series(options: argparse.Namespace) -> int:
     families = _families()
     if options.model not in families:
         raise ArgumentError(f"--up-to is for the families {' and '.join(families)}")
-    numbers = range(2, (options.up_to or DEFAULT_SERIES) + 1)
+    numbers = range(2, options.up_to + 1)
     chain = options.model == "gu"
     lines: dict[int, dict[str, dict[str, int]]] = {}
     for n in numbers:
@@ -205,19 +206,14 @@ def _series(options: argparse.Namespace) -> int:
             "ABA": published_costs.published("ABA", n).total,
             "matrix": published_costs.branched_total(sums).total,
         }
-        ours = {
-            "RNEA": analysis.count_function(model, "inverse_dynamics").total,
-            "CRBA": analysis.count_function(model, "mass_matrix").total,
-            "F&S": analysis.factoring_count(model).total,
-            "ABA": analysis.count_function(model, "forward_dynamics", "aba").total,
-            "matrix": analysis.count_function(model, "forward_dynamics", "crba").total,
-        }
+        ours = {name: analysis.count_function(model, *key).total for name, key in METHODS.items()}
+        ours["F&S"] = analysis.factoring_count(model).total
         lines[n] = {"book": book, "ours": ours}
     found = {side: _crossovers(lines, side) for side in ("book", "ours")}
     if options.json:
         say_json({"family": options.model, "totals": lines, "crossovers": found})
         return 0
-    columns = [(name, side) for name in (*ALGORITHMS, "matrix") for side in ("book", "ours")]
+    columns = [(name, side) for name in ALGORITHMS for side in ("book", "ours")]
     headers = ["n", *(f"{name} {side}" for name, side in columns)]
     rows = [[str(n), *(str(lines[n][side][name]) for name, side in columns)] for n in numbers]
     say(f"{options.model}: m + a; matrix: forward dynamics by RNEA, CRBA, factors and solve\n")

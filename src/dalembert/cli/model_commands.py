@@ -179,9 +179,7 @@ def _clip(clip: Any) -> dict[str, Any]:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Print the findings; 1 where there are errors or warnings (`strict`: anything), 2 where the file cannot
-    be read.
-    """
+    """Print the findings; return 1 if there are errors or warnings (`strict`: anything)."""
     found = content(options.file, options)
     doubts = [*findings(found.model), *near_singular_loops(found.model)]
     failed = any(options.strict or doubt.severity != "note" for doubt in doubts)

@@ -218,7 +218,7 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
     if ending == ".npz":
         return _read_stored_state(model, Path(name))
     if ending == ".json":
-        return _written(model, Path(name))
+        return _read_json_state(model, Path(name))
     if mjcf:
         read = read_mjcf(options.file, **model_options(options))
         if name is None:
@@ -241,10 +241,10 @@ def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:
             raise FileError(f"{path}: {name} has the shape {array.shape}; it holds no state")
         if array.ndim > 1:
             arrays[name] = array.reshape(-1, *array.shape[-2:])[0, -1]
-    return _fitting(model, str(path), arrays["q"], arrays.get("v", np.zeros(model.nv)))
+    return _require_fitting(model, str(path), arrays["q"], arrays.get("v", np.zeros(model.nv)))
 
 
-def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
+def _read_json_state(model: da.Model, path: Path) -> tuple[Array, Array]:
     """Read a list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
     text = read_regular_file(str(path), limit=MAX_STATE_FILE_BYTES)
     try:
@@ -258,7 +258,8 @@ def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
     q, v = np.array(model.neutral()), np.zeros(model.nv)
     try:
         if "q" in given:
-            return _fitting(model, str(path), np.array(given["q"], float), np.array(given.get("v", v), float))
+            given_q, given_v = (np.array(x, float) for x in (given["q"], given.get("v", v)))
+            return _require_fitting(model, str(path), given_q, given_v)
         for name, value in given.items():
             if not model.joints.has(name):
                 raise UnknownNameError.of("joint", name, model.joints.names)
@@ -267,10 +268,10 @@ def _written(model: da.Model, path: Path) -> tuple[Array, Array]:
         if isinstance(error, DalembertError):
             raise
         raise FileError(f"{path}: {error}") from error
-    return _fitting(model, str(path), q, v)
+    return _require_fitting(model, str(path), q, v)
 
 
-def _fitting(model: da.Model, path: str, q: Array, v: Array) -> tuple[Array, Array]:
+def _require_fitting(model: da.Model, path: str, q: Array, v: Array) -> tuple[Array, Array]:
     for name, array, size in (("q", q, model.nq), ("v", v, model.nv)):
         if array.shape != (size,):
             raise FileError(f"{path}: {name} has the shape {array.shape}; this model takes ({size},)")

@@ -91,14 +91,6 @@ class Element:
             raise found[1].error(f"a second <{tag}>; the first is on line {found[0].line}; keep one")
         return found[0] if found else None
 
-    def walk(self) -> Iterator[Element]:
-        """Yield this element and all below it, in the file's order, without recursion."""
-        waiting = [self]
-        while waiting:
-            element = waiting.pop()
-            yield element
-            waiting.extend(reversed(element.children))
-
     def attribute(self, name: str) -> str:
         """Return the text of a required attribute."""
         self.require(name in self.attributes, f"attribute {name!r} is missing")

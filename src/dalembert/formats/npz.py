@@ -25,8 +25,6 @@ import numpy.typing as npt
 from dalembert.errors import FileError
 from dalembert.formats.resources import open_regular_file
 
-__all__ = ["MAX_RATIO", "SMALL_BYTES", "Archive", "open_archive"]
-
 MAX_RATIO: Final = 200
 """Bytes that one byte of a file may unpack to. Trajectories reach 1.1 to 30, those of bodies at rest more;
 a stream of zeros reaches 1032, which is the bound of the deflate format.

@@ -18,8 +18,6 @@ from urllib.parse import unquote
 
 from dalembert.errors import FileError
 
-__all__ = ["MAX_NAME_LENGTH", "MissingResourceError", "Resources", "open_regular_file", "read_regular_file"]
-
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """Larger model and motion files are rejected before they are read."""
 MAX_NAME_LENGTH: Final = 4096
@@ -100,29 +98,28 @@ class Resources:
 
     def _candidates(self, uri: str, place: str) -> Iterator[Path]:
         """Return the paths where the file may be, in order; names of forbidden kinds are refused first."""
-        scheme = match[1].lower() if (match := _SCHEME.match(uri)) else ""
+        match = _SCHEME.match(uri)
+        scheme, rest = (match[1].lower(), uri[match.end() :]) if match else ("", uri)
         if scheme in _NEVER:
             raise FileError(
                 f"{place} is on the network; nothing is fetched: store a copy beside the model file"
             )
         if scheme == "package":
-            return self._package(uri[match.end() :] if match else "", place)
+            return self._package(rest, place)
+        beyond: tuple[str, str] | None = None  # a name that may lead anywhere: its kind, and the path
         if scheme == "file":
-            if not self._trusted:
-                raise FileError(f"{place} is a file: address, {self._limits()}")
-            path = uri[match.end() :] if match else ""
-            return iter([Path(unquote(path[2:] if path.startswith("//") else path))])
-        if scheme:
+            beyond = "is a file: address", unquote(rest.removeprefix("//"))
+        elif scheme:
             raise FileError(f'{place} has the unknown scheme "{scheme}:"; known: package://, file://')
-        if uri.startswith("~"):
-            if not self._trusted:
-                raise FileError(f"{place} starts at a home folder, {self._limits()}")
-            return iter([Path(os.path.expanduser(uri))])
-        if Path(uri).is_absolute() or uri.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", uri):
-            if not self._trusted:
-                raise FileError(f"{place} is an absolute path, {self._limits()}")
-            return iter([Path(uri)])
-        return (root / uri for root in self._allowed)
+        elif uri.startswith("~"):
+            beyond = "starts at a home folder", os.path.expanduser(uri)
+        elif Path(uri).is_absolute() or uri.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", uri):
+            beyond = "is an absolute path", uri
+        if beyond is None:
+            return (root / uri for root in self._allowed)
+        if not self._trusted:
+            raise FileError(f"{place} {beyond[0]}, {self._limits()}")
+        return iter([Path(beyond[1])])
 
     def _package(self, rest: str, place: str) -> Iterator[Path]:
         name, _, path = unquote(rest).removeprefix("//").partition("/")
@@ -136,15 +133,11 @@ class Resources:
 
     def _packages(self, name: str) -> Iterator[Path]:
         """Yield folders that may be the package of that name."""
-        for root in (*self._allowed, *self._package_roots):
+        parents = (parent for parent in self._folder.parents if self._inside(parent))
+        for root in (*self._allowed, *self._package_roots, *parents):
             if root.name == name:
                 yield root
             yield root / name
-        for parent in self._folder.parents:
-            if self._inside(parent):
-                if parent.name == name:
-                    yield parent
-                yield parent / name
 
     def _inside(self, path: Path) -> bool:
         return self._trusted or any(

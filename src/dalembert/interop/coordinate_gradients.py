@@ -85,9 +85,7 @@ def on_arrays(
 
 
 def batch_shape(function: CompiledFunction, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the batch shape of the results, from the shapes of all arguments; an error where they do not
-    fit.
-    """
+    """Return the batch shape of the results from the shapes of all arguments; refuse what does not fit."""
     signature = signature_of(function)
     return batch_of(signature.names, signature.shapes, shapes)
 
@@ -143,9 +141,7 @@ def pull_back(
     cotangents: Sequence[Foreign],
     wanted: Sequence[int],
 ) -> list[Foreign]:
-    """Return gradients by the arrays at the places `wanted`, over the whole batch shape; by coordinates, Eq.
-    1.
-    """
+    """Return gradients by the arrays at the places `wanted`, over the whole batch; by coordinates, Eq. 1."""
     names, split = signature_of(function).names, signature_of(function).split
     vjp = function.vjp(*(names[k] for k in wanted))
     gradients = list(call(vjp, [*arrays[:split], *cotangents, *arrays[split:]]))
@@ -163,9 +159,7 @@ def push_forward(
     tangents: Sequence[Foreign],
     wanted: Sequence[int],
 ) -> list[Foreign]:
-    """Return changes of the results along changes of the arrays at the places `wanted`; of coordinates by Eq.
-    2.
-    """
+    """Return changes of the results along changes of the arrays `wanted`; of coordinates by Eq. 2."""
     names, split = signature_of(function).names, signature_of(function).split
     changes = list(tangents)
     for place, k in enumerate(wanted):
@@ -221,9 +215,7 @@ def _sum(terms: Any) -> Scalar:
 
 
 def _is_curved(function: CompiledFunction, name: str) -> bool:
-    """Return whether derivatives with respect to an argument are taken in other variables than its
-    coordinates.
-    """
+    """Return whether derivatives by an argument are taken in other variables than its coordinates."""
     recipe, model = function._recipe, function._recipe.model
     if not any(item.name == name and recipe.is_configuration(item) for item in recipe.arguments):
         return False

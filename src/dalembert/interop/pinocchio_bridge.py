@@ -184,9 +184,7 @@ def _pinocchio() -> Any:
 
 
 def _body_names(pin: Any, pin_model: Any) -> list[str]:
-    """Return a name for every joint's body, the universe first: of the body frame on the joint itself, else
-    the joint's.
-    """
+    """Return a name for every joint's body, the universe first: of the body frame on it, else the joint's."""
     names = ["world"]
     used = {"world"}
     on_joint: dict[int, str] = {}
@@ -240,9 +238,7 @@ def _add_body(
 
 
 def _limits(builder: ModelBuilder, pin_model: Any, index: int, image: JointImage) -> Limits:
-    """Return Pinocchio's limits; quaternions and (cos, sin) pairs have none, since their numbers are not
-    coordinates.
-    """
+    """Return Pinocchio's limits; the numbers of quaternions and (cos, sin) pairs have none."""
     joint = pin_model.joints[index]
 
     def bound(value: float) -> float:

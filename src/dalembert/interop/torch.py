@@ -136,9 +136,7 @@ def _tensor_of(value: Any) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    """Return numbers as a tensor; PyTorch shares only memory that may be written, with strides that go
-    forward.
-    """
+    """Return numbers as a tensor; PyTorch shares only writable memory with strides that go forward."""
     return torch.as_tensor(np.require(np.asarray(value), requirements=["C", "W"]))
 
 

@@ -296,14 +296,8 @@ class Picture:
         (n, 3) on it that the sun does not reach.
         """
         columns, rows = np.meshgrid(np.arange(self.width) + 0.5, np.arange(self.height) + 0.5)
-        slope = np.stack(
-            [
-                (columns - self.width / 2) / self.camera.focal,
-                (self.height / 2 - rows) / self.camera.focal,
-                -np.ones_like(rows),
-            ],
-            axis=-1,
-        )
+        right, upward = columns - self.width / 2, self.height / 2 - rows
+        slope = np.stack([right, upward, np.full_like(rows, -self.camera.focal)], axis=-1) / self.camera.focal
         rays = slope @ self.camera.axes
         height = float(normal @ (self.camera.eye - origin))
         fall = -(rays @ normal)
@@ -320,8 +314,8 @@ class Picture:
         lit = np.full((self.height, self.width), max(float(normal @ self.sun), 0.0))
         if len(shade):
             pixels, depth = self.camera.project(shade)
-            i, k = (np.floor(pixels[:, a]).astype(np.int64) for a in (1, 0))
-            there = (depth > NEAR_PLANE_DISTANCE) & (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+            i, k, there = self._pixels(pixels)
+            there &= depth > NEAR_PLANE_DISTANCE
             lit[i[there], k[there]] = 0.0
         seen = base * (0.62 * SKY + 0.8 * SUN * lit[..., np.newaxis])
         far = np.clip((t / reach - 1.0) / 2.5, 0.0, 1.0)
@@ -341,8 +335,7 @@ class Picture:
         weights, which = samples(pixels)
         place = np.einsum("nk,nkj->nj", weights, pixels[which])
         z = np.einsum("nk,nk->n", weights, depth[which])
-        i, k = np.floor(place[:, 1]).astype(np.int64), np.floor(place[:, 0]).astype(np.int64)
-        there = (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
+        i, k, there = self._pixels(place)
         there[there] = z[there] <= self.depth[i[there], k[there]]
         order = np.flatnonzero(there)[np.argsort(-z[there], kind="stable")]
         nearest = np.full(self.height * self.width, -1)
@@ -354,6 +347,11 @@ class Picture:
         point = np.einsum("nk,nkj->nj", weights[source], corners[which[source]])
         lit = self._lit(n, point, colours[which[source]])
         self.colour.reshape(-1, 3)[drawn] = lit
+
+    def _pixels(self, places: Array) -> tuple[Any, Any, npt.NDArray[np.bool_]]:
+        """Return rows and columns of places (n, 2), and which of them are in the picture."""
+        k, i = np.floor(places).astype(np.int64).T
+        return i, k, (i >= 0) & (i < self.height) & (k >= 0) & (k < self.width)
 
     def _lit(self, n: Array, point: Array, colour: Array) -> Array:
         e = self.camera.eye - point

@@ -36,7 +36,7 @@ from dalembert.spatial.rotations import quaternion_normalized, rotation_about, r
 
 WORLD: Final = "world"
 IDENTITY: Final = Transform.identity()
-FREE, BALL, SLIDE, HINGE = range(4)
+FREE, BALL, SLIDE = range(3)
 PLANE, HFIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
 
 MIN_INFINITE_RANGE_END: Final = 1e10
@@ -162,7 +162,7 @@ def _links_of(compiled: Compiled, b: int, root: str | None, floating: int) -> li
         if int(m.jnt_type[j]) == FREE and root == "fixed":
             compiled.report.note(f'joint "{compiled.joints[j]}": the free root is fixed at its initial pose')
         else:
-            found += _KINDS[int(m.jnt_type[j])](compiled, j)
+            found += _links_of_joint(compiled, j)
     return found
 
 
@@ -179,64 +179,40 @@ def _check_joint(compiled: Compiled, j: int) -> None:
         raise compiled.error("joint", name, f'joint "{name}" has {problem}')
 
 
-def _place(m: Any, j: int) -> Place:
-    return Place(int(m.jnt_qposadr[j]), int(m.jnt_dofadr[j]))
-
-
-def _free(compiled: Compiled, j: int) -> list[Link]:
-    m, name, place = compiled.m, compiled.joints[j], _place(compiled.m, j)
-    qpos, qvel = place
-    k = float(m.jnt_stiffness[j])
-    if not any(m.dof_armature[qvel : qvel + 6]) and k == 0.0:
-        return [Link(joints.Free(), name, place)]
-    compiled.report.note(
-        f'joint "{name}": a free joint with armature or springs is a translation and a ball joint here'
-    )
-    rest = floats(m.qpos_spring[qpos : qpos + 7])
-    translation = unique_name(f"{name}:translation", set(compiled.joints))
-    turned = tuple(quaternion_normalized(rest[3:]))
-    return [
-        Link(joints.Translation(), translation, place, rest=tuple(rest[:3]), stiffness=k),
-        Link(joints.Spherical(), name, Place(qpos + 3, qvel + 3), rest=turned, stiffness=k),
-    ]
-
-
-def _ball(compiled: Compiled, j: int) -> list[Link]:
-    m, name, place = compiled.m, compiled.joints[j], _place(compiled.m, j)
-    if m.jnt_limited[j]:
-        compiled.report.note(
-            f'ignored: the limit of ball joint "{name}", {float(m.jnt_range[j][1]):g} rad about any axis'
-        )
-    anchor = Vec3(*floats(m.jnt_pos[j]))
-    rest = tuple(quaternion_normalized(floats(m.qpos_spring[place.qpos : place.qpos + 4])))
-    k = float(m.jnt_stiffness[j])
-    return [Link(joints.Spherical(), name, place, shift(anchor), shift(-anchor), rest=rest, stiffness=k)]
-
-
-def _scalar(compiled: Compiled, j: int) -> list[Link]:
-    m, name, place = compiled.m, compiled.joints[j], _place(compiled.m, j)
-    axis = Vec3(*floats(m.jnt_axis[j]))
-    ref = float(m.qpos0[place.qpos])
+def _links_of_joint(compiled: Compiled, j: int) -> list[Link]:
+    """Return a joint of MuJoCo by (2); a free one with armature or springs is a translation and a ball."""
+    m, name, note = compiled.m, compiled.joints[j], compiled.report.note
+    kind, k = int(m.jnt_type[j]), float(m.jnt_stiffness[j])
+    place = qpos, qvel = Place(int(m.jnt_qposadr[j]), int(m.jnt_dofadr[j]))
+    rest, anchor = floats(m.qpos_spring[qpos : qpos + 7]), Vec3(*floats(m.jnt_pos[j]))
+    if kind == FREE:
+        if not any(m.dof_armature[qvel : qvel + 6]) and k == 0.0:
+            return [Link(joints.Free(), name, place)]
+        note(f'joint "{name}": a free joint with armature or springs is a translation and a ball joint here')
+        translation = unique_name(f"{name}:translation", set(compiled.joints))
+        turned = tuple(quaternion_normalized(rest[3:]))
+        return [
+            Link(joints.Translation(), translation, place, rest=tuple(rest[:3]), stiffness=k),
+            Link(joints.Spherical(), name, Place(qpos + 3, qvel + 3), rest=turned, stiffness=k),
+        ]
+    if kind == BALL:
+        if m.jnt_limited[j]:
+            bound = float(m.jnt_range[j][1])
+            note(f'ignored: the limit of ball joint "{name}", {bound:g} rad about any axis')
+        turned = tuple(quaternion_normalized(rest[:4]))
+        ends = shift(anchor), shift(-anchor)
+        return [Link(joints.Spherical(), name, place, *ends, rest=turned, stiffness=k)]
+    axis, ref = Vec3(*floats(m.jnt_axis[j])), float(m.qpos0[qpos])
     if ref:
-        compiled.report.note(f'joint "{name}": the reference position of the file is q = {ref:.6g}')
-    if int(m.jnt_type[j]) == SLIDE:
+        note(f'joint "{name}": the reference position of the file is q = {ref:.6g}')
+    if kind == SLIDE:
         joint: joints.Joint = joints.Prismatic(axis)
         lead, tail = shift(axis * -ref), IDENTITY
     else:
         joint = joints.Revolute(axis)
-        anchor = Vec3(*floats(m.jnt_pos[j]))
         lead = Transform(rotation_about(axis, -ref) if ref else Mat3.identity(), anchor)
         tail = shift(-anchor)
-    rest, k = (float(m.qpos_spring[place.qpos]),), float(m.jnt_stiffness[j])
-    return [Link(joint, name, place, lead, tail, _limits(compiled, j), rest, k)]
-
-
-_KINDS: Final[dict[int, Callable[[Compiled, int], list[Link]]]] = {
-    FREE: _free,
-    BALL: _ball,
-    SLIDE: _scalar,
-    HINGE: _scalar,
-}
+    return [Link(joint, name, place, lead, tail, _limits(compiled, j), (rest[0],), k)]
 
 
 def _limits(compiled: Compiled, j: int) -> Limits:
