@@ -82,19 +82,17 @@ def emit_program(
     operations = check_size(program)
     lane_type = LaneType(bits, lanes)
     registers = max(1, lane_type.size // target.vector_bytes)
-    split = operations * registers > SPLIT_OPERATIONS or _constants(program) > SPLIT_CONSTANTS
-    kernel = _Kernel(program, lane_type, target, rollout, registers)
-    emitted = kernel.emit(split=split)
-    if not split and kernel.longest > MAX_FUNCTION_LINES // registers:
+    large = operations * registers > SPLIT_OPERATIONS or _constants(program) > SPLIT_CONSTANTS
+    for split in (True,) if large else (False, True):
         kernel = _Kernel(program, lane_type, target, rollout, registers)
-        emitted = kernel.emit(split=True)
-    if kernel.longest > MAX_FUNCTION_LINES // registers:
-        raise ProgramSizeError(
-            f"one function of {operations:,} operations has {kernel.longest:,} lines of LLVM text for "
-            f"{lanes} lanes; at most {MAX_FUNCTION_LINES // registers:,} are compiled; take fewer arguments "
-            "and results"
-        )
-    return emitted
+        emitted = kernel.emit(split=split)
+        if kernel.longest <= MAX_FUNCTION_LINES // registers:
+            return emitted
+    raise ProgramSizeError(
+        f"one function of {operations:,} operations has {kernel.longest:,} lines of LLVM text for "
+        f"{lanes} lanes; at most {MAX_FUNCTION_LINES // registers:,} are compiled; take fewer arguments "
+        "and results"
+    )
 
 
 def _constants(program: Program) -> int:

@@ -282,7 +282,7 @@ class _Kernel:
                 row = writer.let(f"add i64 %first, {writer.let('zext i32 %thread to i64')}")
                 place = writer.address(base, writer.let(f"mul i64 {row}, {base}.stride"))
                 writer.write("i64", "-1", place)
-        return _finished(copier) if staged or self.zeroed or self.rollout is not None else None
+        return _end_phase(copier) if staged or self.zeroed or self.rollout is not None else None
 
     def _stream(self) -> list[str] | None:
         copier, streamed = self._copier(), False
@@ -291,7 +291,7 @@ class _Kernel:
                 streamed = True
                 offset = copier.writer.let(f"mul i64 %now, %in{k}.step")
                 copier.load(self.arrays.tile(spec, f"%in{k}"), offset)
-        return _finished(copier) if streamed else None
+        return _end_phase(copier) if streamed else None
 
     def _store(self, compute: Compute) -> list[str] | None:
         copier, stored = self._copier(), False
@@ -306,14 +306,14 @@ class _Kernel:
                 copier.store(tile, copier.writer.let(f"mul i64 %written, {tile.base}.step"))
             else:
                 copier.store(tile)
-        return _finished(copier) if stored else None
+        return _end_phase(copier) if stored else None
 
     def _store_piece(self, piece: Piece) -> list[str]:
         """Write the part of the rows that a piece has computed."""
         copier = self._copier()
         tile = Tile(f"%out{piece.number}", piece.stop - piece.start, self.arrays.width)
         copier.store(tile, piece.start * self.type.size)
-        return _finished(copier)
+        return _end_phase(copier)
 
     def _finish(self) -> list[str] | None:
         if self.rollout is None or not self.rollout.carried:
@@ -321,7 +321,7 @@ class _Kernel:
         copier, inputs = self._copier(), {spec.name: spec for spec in self.program.inputs}
         for k, (name, _) in enumerate(self.rollout.carried, len(self.program.outputs)):
             copier.store(self.arrays.tile(inputs[name], f"%out{k}"))
-        return _finished(copier)
+        return _end_phase(copier)
 
     def _definitions(self, functions: set[str]) -> str:
         """Return the elementary functions, inlined except the paths for huge arguments."""
@@ -337,7 +337,7 @@ class _Kernel:
         return text
 
 
-def _finished(copier: RowCopier) -> list[str]:
-    """Return the lines of a phase that ends here."""
+def _end_phase(copier: RowCopier) -> list[str]:
+    """End a phase and return its lines."""
     copier.writer.line("ret void")
     return copier.writer.lines

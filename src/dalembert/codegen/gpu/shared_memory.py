@@ -262,8 +262,8 @@ class Arrays:
         self.scratch: dict[str, int] = {}
         self.local: dict[str, int] = {}
         self.cells: dict[str, int] = {}
-        self.looped = rollout is not None and any(isinstance(x, Loop) for x in program.statements)
-        self.lean = self.looped and layout.values is not None
+        looped = rollout is not None and any(isinstance(x, Loop) for x in program.statements)
+        self.lean = looped and layout.values is not None
         self.width = self.scratch_elements = 0
         self.most = max((layout.shared // (layout.samples * lane_type.size) - 1) // 2 * 2 + 1, 0)
         carried = {name for name, _ in rollout.carried} if rollout else set()

@@ -178,7 +178,7 @@ class Compute:
         self._check()
         self._clear()
         context.homes = self._homes
-        barriers = [lambda: writer.line("call void @pace()")] * self.layout.barriers
+        barriers = [lambda: writer.line(BARRIER)] * self.layout.barriers
         for statement in self.program.statements:
             if isinstance(statement, Straight):
                 sources = emit_straight(

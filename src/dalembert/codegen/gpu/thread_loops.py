@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final, final
 
+from dalembert.codegen.gpu.launch import BARRIER
 from dalembert.codegen.gpu.shared_memory import Arrays
 from dalembert.codegen.ir import Value
 from dalembert.codegen.memory import loop_addresses, only_straight
@@ -64,7 +65,7 @@ def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool 
             over = writer.label()
             if done is not None:
                 if number:
-                    writer.line("call void @pace()")
+                    writer.line(BARRIER)
                 writer.leave(done, over)
             if times == 1:
                 leave(context, skip, counter, over)
