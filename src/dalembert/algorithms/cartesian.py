@@ -116,6 +116,11 @@ def from_maximal(com: Vec3, pose: Transform, V: Motion) -> Motion:
 # of the whole matrix: nothing else moves no body. Where joints are coupled the matrix is formed and factored.
 
 
+def is_regular(body: Body, q: Scalars, time: Time) -> bool:
+    """Return whether S has full rank at every q, by the kind of joint."""
+    return is_one(body.joint.singularity_measure(body.own_q(q), time))
+
+
 def unit_weights(tree: Tree) -> PerBody[RigidInertia]:
     """Return the inertia whose energy is |omega|^2 + |velocity of the centre of mass|^2, for each body."""
     return PerBody([RigidInertia(1.0, body.inertia.com, SymMat3.identity()) for body in tree.bodies])
@@ -144,7 +149,7 @@ def least_squares(
         I_A = beyond[0] + weights[body]
         p_A = beyond[1] if forces is None else beyond[1] + forces[body]
         U = [I_A * s for s in S]
-        D = symmetric_pseudo_inverse(_joint_matrix(S, U, turning), regular=_regular(body, q, time))
+        D = symmetric_pseudo_inverse(_joint_matrix(S, U, turning), regular=is_regular(body, q, time))
         u = [s.dot(p_A) for s in S]
         if Q is not None:
             u = [x + own for x, own in zip(u, body.own_v(Q), strict=True)]
@@ -160,11 +165,6 @@ def least_squares(
         return carried + combination(S, y), y
 
     return tree.collect(tree.outward(outward, Motion.zero()))
-
-
-def _regular(body: Body, q: Scalars, time: Time) -> bool:
-    """Return whether S has full rank at every q, by the kind of joint."""
-    return is_one(body.joint.singularity_measure(body.own_q(q), time))
 
 
 def _joint_matrix(S: Sequence[Motion], U: Sequence[Force], turning: bool) -> Matrix:
@@ -372,13 +372,14 @@ def relative_angular_velocities(
 ) -> PerBody[Vec3]:
     """Return omega^ = R^T D omega: relative to the parents, in the parents' axes; omega in the world's."""
     poses = forward_kinematics(tree, q, time=time)
-
-    def relative(body: Body) -> Vec3:
-        if body.parent < 0:
-            return omegas[body.index]
-        return poses[body.parent].R.transposed_times(omegas[body.index] - omegas[body.parent])
-
-    return PerBody([relative(body) for body in tree.bodies])
+    return PerBody(
+        [
+            omegas[body.index]
+            if body.parent < 0
+            else poses[body.parent].R.transposed_times(omegas[body.index] - omegas[body.parent])
+            for body in tree.bodies
+        ]
+    )
 
 
 def joint_jacobian(body: Body, q: Scalars, *, time: Time = None) -> list[Motion]:
@@ -405,8 +406,8 @@ def generalized_velocity_joint_by_joint(
 
     def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
         gram = [[_six(a, b) for b in joint.S] for a in joint.S]
-        regular = is_one(body.joint.singularity_measure(body.own_q(q), time))
-        return symmetric_pseudo_inverse(gram, regular=regular).solve([_six(s, v_J) for s in joint.S])
+        inverse = symmetric_pseudo_inverse(gram, regular=is_regular(body, q, time))
+        return inverse.solve([_six(s, v_J) for s in joint.S])
 
     return _each_joint(tree, q, body_velocities, time, own)
 
@@ -444,39 +445,20 @@ def _each_joint(
 ) -> GeneralizedVelocity:
     """Return v from `own(body, joint, S v)` of each joint by itself, and the residual velocities."""
     poses = forward_kinematics(tree, q, time=time)
-    given = _in_body_coordinates(tree, poses, body_velocities)
-    per_body = []
-    for body in tree.bodies:
-        joint = body.jcalc(q, None, time)
-        per_body.append(own(body, joint, _across(body, joint, given)))
-    v = _independent(tree, per_body)
-    return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
-
-
-def _in_body_coordinates(
-    tree: Tree, poses: PerBody[Transform], body_velocities: Sequence[Scalars]
-) -> PerBody[Motion]:
-    return PerBody(
-        [
-            from_maximal(body.inertia.com, poses[body], Motion.of(V))
-            for body, V in zip(tree.bodies, body_velocities, strict=True)
-        ]
-    )
-
-
-def _across(body: Body, joint: JointMotion, given: PerBody[Motion]) -> Motion:
-    """Return the joint velocity S v = V_k - X V_p, less the motion of a rheonomic joint at v = 0."""
-    relative = given[body] if body.parent < 0 else given[body] - joint.X.apply(given[body.parent])
-    return relative - joint.v_J
-
-
-def _independent(tree: Tree, per_body: Sequence[list[Scalar]]) -> list[Scalar]:
-    """Return v from the independent joints; joints that follow them by couplings are ignored."""
+    given = [
+        from_maximal(body.inertia.com, poses[body], Motion.of(V))
+        for body, V in zip(tree.bodies, body_velocities, strict=True)
+    ]
     v: list[Scalar] = [0.0] * tree.nv
-    for body, values in zip(tree.bodies, per_body, strict=True):
-        if body.dependence is None:
-            v[body.v_slice] = values
-    return v
+    for body in tree.bodies:
+        if body.dependence is None:  # joints that follow others by couplings are ignored
+            joint, v_J = body.jcalc(q, None, time), given[body.index]
+            if body.parent >= 0:
+                v_J = v_J - joint.X.apply(given[body.parent])
+            v[body.v_slice] = own(
+                body, joint, v_J - joint.v_J
+            )  # without what a rheonomic joint does at v = 0
+    return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
 
 
 def _vectors_inverse(columns: Sequence[Vec3], x: Vec3) -> list[Scalar]:
@@ -558,7 +540,7 @@ def generalized_force(
         f = Vec3.zero() if forces is None else pose.R.transposed_times(Vec3.of(forces[body.index]))
         r = body.inertia.com
         if points is not None:
-            r = pose.R.transposed_times(Vec3.of(points[body.index]) - pose.p)
+            r = in_body(pose, points[body.index])
         moment = r.cross(f)
         if torques is not None:
             moment = moment + pose.R.transposed_times(Vec3.of(torques[body.index]))
@@ -591,12 +573,10 @@ def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time =
     """
     poses = forward_kinematics(tree, q, time=time)
 
-    def in_world(body: Body) -> Vec3:
-        tau = Vec3.of(joint_torques[body.index])
-        return tau if body.parent < 0 else poses[body.parent].R @ tau
-
     def step(body: Body, reactions: Vec3) -> tuple[Vec3, Vec3]:
-        tau = in_world(body)
+        tau = Vec3.of(joint_torques[body.index])
+        if body.parent >= 0:
+            tau = poses[body.parent].R @ tau
         return tau, tau - reactions
 
     # What a joint does to its body it does to the parent in reverse, and to no other body.
@@ -653,7 +633,7 @@ def cartesian_forces_at_points(
     [1.0, 2.0]
     """
     poses = forward_kinematics(tree, q, time=time)
-    local = [_local(poses[body], Vec3.of(points[body.index])) for body in tree.bodies]
+    local = [in_body(poses[body], points[body.index]) for body in tree.bodies]
     weights = PerBody([RigidInertia(1.0, r, SymMat3.zero()) for r in local])
     y = least_squares(tree, q, weights, None, tau, turning=True, time=time)
     moved = _velocities(tree, q, y, time)
@@ -694,9 +674,9 @@ def joint_torques(
     return PerBody([torque for torque, _ in solved]), tree.collect([rest for _, rest in solved])
 
 
-def _local(pose: Transform, point: Vec3) -> Vec3:
+def in_body(pose: Transform, point: Scalars) -> Vec3:
     """Return a point of the world in body coordinates."""
-    return pose.R.transposed_times(point - pose.p)
+    return pose.R.transposed_times(Vec3.of(point) - pose.p)
 
 
 def _velocities(tree: Tree, q: Scalars, y: Scalars, time: Time) -> PerBody[Motion]:

@@ -11,7 +11,7 @@ from dalembert.algorithms.applied_forces import passive_forces
 from dalembert.algorithms.declaration import constant_shape, kernel, per_position, per_velocity
 from dalembert.algorithms.dense import Matrix, Vector, dot, factor_semidefinite, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.geometry import allowed_accelerations, inertia_solver, nearest_acceleration
+from dalembert.algorithms.geometry import allowed_accelerations, nearest_acceleration
 from dalembert.algorithms.integrators import independent, with_armatures
 from dalembert.algorithms.inverse_dynamics import (
     differential_inverse_dynamics,
@@ -21,6 +21,7 @@ from dalembert.algorithms.inverse_dynamics import (
 from dalembert.algorithms.jacobians import frame_of, jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.loops import is_constrained
+from dalembert.algorithms.mass_matrix import inertia_solver
 from dalembert.algorithms.open_tree import require_moving_mass
 from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.errors import ArgumentError, ModelError

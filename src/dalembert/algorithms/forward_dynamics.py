@@ -18,16 +18,14 @@ from dalembert.algorithms.clusters import articulated_accelerations, cluster_ine
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, later, public
 from dalembert.algorithms.gears import default_method, with_couplings
 from dalembert.algorithms.inverse_dynamics import bias_forces
-from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.mass_matrix import inertia_solver
 from dalembert.algorithms.open_tree import (
     has_couplings,
     is_constrained,
     require_moving_mass,
     require_open_tree,
-    variable_parents,
 )
 from dalembert.algorithms.preconditions import HAS_INVERSE
-from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -164,9 +162,8 @@ def forward_dynamics_by_matrix(
     """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6);
     also for coupled joints."""
     b = bias_forces(tree, q, v, **given)
-    lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=given.get("time")), lam)
-    return solve_with_reciprocals(L, reciprocals, lam, [t - b_k for t, b_k in zip(tau, b, strict=True)])
+    solve = inertia_solver(tree, q, time=given.get("time"))
+    return solve([t - b_k for t, b_k in zip(tau, b, strict=True)])
 
 
 def articulated_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[ArticulatedInertia]:

@@ -22,16 +22,16 @@ from dalembert.algorithms.dense import (
     factor,
     factor_semidefinite,
     identity,
+    times,
     total,
-    unit,
+    transpose,
 )
 from dalembert.algorithms.energy_momentum import potential_energy
 from dalembert.algorithms.integrators import CentroidalCoordinates, State, runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces, differential_inverse_dynamics
-from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree, variable_parents
+from dalembert.algorithms.mass_matrix import inertia_solver
+from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
 from dalembert.algorithms.preconditions import HAS_INVERSE
-from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.configuration import position_rate
@@ -121,9 +121,7 @@ def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     """
     require_scleronomic(tree, "velocity_coordinates")
     require_moving_mass(tree, "velocity_coordinates")
-    lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q), lam)
-    return solve_with_reciprocals(L, reciprocals, lam, p)
+    return inertia_solver(tree, q)(p)
 
 
 @public(
@@ -370,23 +368,21 @@ def implicit_dynamics_kkt(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> Constr
 
 def constrained_inverse_inertia(D: Rows, J: Rows) -> Matrix:
     """Return a `(n, n)` of (3): x'' = A f at rest; J A = 0, and its rank is the number of freedoms left."""
-    n = len(D)
     inertia = factor(D)
     Y = [inertia.solve(row) for row in J]
     effective = factor([[dot(row, y) for y in Y] for row in J])
-    A: Matrix = []
-    for k in range(n):
-        A.append(_plus(inertia.solve(unit(n, k)), Y, [-x for x in effective.solve([y[k] for y in Y])]))
-    return A
+    return [
+        _plus(inertia.solve(e_k), Y, [-x for x in effective.solve([y[k] for y in Y])])
+        for k, e_k in enumerate(identity(len(D)))
+    ]
 
 
 def penalized_inverse_inertia(D: Rows, J: Rows, epsilon: Scalar) -> Matrix:
     """Return (D + epsilon J^T J)^-1, which tends to A of (3) with an error of order 1/epsilon."""
     n = len(D)
-    columns = [[row[i] for row in J] for i in range(n)]
-    stiff = [[D[i][k] + epsilon * dot(columns[i], columns[k]) for k in range(n)] for i in range(n)]
-    heavy = factor(stiff)
-    return [heavy.solve(unit(n, k)) for k in range(n)]
+    columns = transpose(J)
+    heavy = factor([[D[i][k] + epsilon * dot(columns[i], columns[k]) for k in range(n)] for i in range(n)])
+    return [heavy.solve(e_k) for e_k in identity(n)]
 
 
 def gauss_acceleration(D: Rows, a_0: Scalars, J: Rows, b: Scalars) -> Vector:
@@ -418,9 +414,7 @@ def nearest_acceleration(
 def explicit_dynamics(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ExplicitDynamics:
     """Return M = J^T D J, c = J^T D J' q', tau = J^T f; `bias` = J' q'."""
     return ExplicitDynamics(
-        transformed_inertia(D, J),
-        transformed_force([dot(row, bias) for row in D], J),
-        transformed_force(f, J),
+        transformed_inertia(D, J), transformed_force(times(D, bias), J), transformed_force(f, J)
     )
 
 
@@ -438,13 +432,13 @@ def explicit_dynamics_by_blocks(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> 
 
 def transformed_force(f: Scalars, J: Rows) -> Vector:
     """Return tau = J^T f: the force in coordinates q with x' = J q', of the same power."""
-    return [dot([row[k] for row in J], f) for k in range(len(J[0]))]
+    return times(transpose(J), f)
 
 
 def transformed_inertia(D: Rows, J: Rows) -> Matrix:
     """Return M = J^T D J: the inertia in coordinates q with x' = J q', of the same kinetic energy."""
-    columns = [[row[k] for row in J] for k in range(len(J[0]))]
-    return [[dot(column, [dot(row, other) for row in D]) for other in columns] for column in columns]
+    columns = transpose(J)
+    return [[dot(column, times(D, other)) for other in columns] for column in columns]
 
 
 def _plus(a: Scalars, columns: Rows, weights: Scalars) -> Vector:
@@ -489,10 +483,3 @@ def allowed_accelerations(
     k = equations.k if stabilization is None else stabilized(equations, stabilization)
     rows = [i for i, row in enumerate(equations.K) if not all(is_zero(x) for x in row)]
     return [equations.K[i] for i in rows], [k[i] for i in rows]
-
-
-def inertia_solver(tree: Tree, q: Scalars, *, time: Time = None) -> Callable[[Scalars], list[Scalar]]:
-    """Return the function f -> M(q)^-1 f, with M factored once."""
-    lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
-    return lambda f: solve_with_reciprocals(L, reciprocals, lam, f)

@@ -28,7 +28,6 @@ from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import BodyAcceleration, Force, Motion, RigidInertia, Vec3
-from dalembert.spatial.transform import Placement
 
 
 @public(
@@ -97,9 +96,7 @@ def spanning_tree_forces(
 ) -> list[Scalar]:
     """Return tau_ID = M a + b - external of the tree alone,
     without its loops and other constraints (Eq. 8.62)."""
-    time = given.get("time")
-    f_x = body_forces(tree, q, **given)
-    return _newton_euler(tree, q, v, a, tree.gravity, f_x, time)
+    return tree.project_forces(_needed_forces(tree, q, v, a, tree.gravity, **given), a)  # (3), (4)
 
 
 @public(
@@ -123,9 +120,7 @@ def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> l
     >>> print((da.coriolis_forces(model, q, v) + da.gravity_forces(model, q)).round(5))
     [-0.00993 -0.09745]
     """
-    time = given.get("time")
-    f_x = body_forces(tree, q, **given)
-    return _newton_euler(tree, q, v, None, tree.gravity, f_x, time)
+    return tree.project_forces(_needed_forces(tree, q, v, None, tree.gravity, **given))
 
 
 @public(
@@ -150,7 +145,7 @@ def coriolis_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) ->
     >>> print(da.coriolis_forces(model, q, 2.0 * v).round(6))
     [-32.   4.]
     """
-    return _newton_euler(tree, q, v, None, Vec3.zero(), None, time)
+    return tree.project_forces(_needed_forces(tree, q, v, None, Vec3.zero(), time=time))
 
 
 @public(
@@ -176,26 +171,22 @@ def gravity_forces(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]
     return tree.project_forces(tree.outward(fall, -tree.gravity))
 
 
-def _newton_euler(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars | None,
-    gravity: Vec3,
-    f_x: PerBody[Force] | None,
-    time: Time,
-) -> list[Scalar]:
+def _needed_forces(
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars | None, gravity: Vec3, **given: Unpack[Loads]
+) -> PerBody[tuple[JointMotion, Force]]:
+    """Return the joint of each body, and the force (2) that the motion of the body needs, less f_i^x."""
+    f_x = body_forces(tree, q, **given)
+
     def accelerate(
         body: Body, A_parent: BodyAcceleration
     ) -> tuple[BodyAcceleration, tuple[JointMotion, Force]]:
-        joint = body.jcalc(q, v, time)
+        joint = body.jcalc(q, v, given.get("time"))
         a_J = joint.c_J if a is None else combination(joint.S, body.own_v(a)) + joint.c_J
         A = A_parent.across_joint(joint.X, joint.v_J, a_J)  # (1)
         f = body.inertia.force_of(A)  # (2)
         return A, (joint, f if f_x is None else f - f_x[body])
 
-    base = BodyAcceleration(Vec3.zero(), Vec3.zero(), -gravity)
-    return tree.project_forces(tree.outward(accelerate, base), a)  # (3), (4)
+    return tree.outward(accelerate, BodyAcceleration(Vec3.zero(), Vec3.zero(), -gravity))
 
 
 class NewtonEuler(NamedTuple):
@@ -342,25 +333,12 @@ def base_wrench(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[
     >>> bool(np.isclose(support[5], model.total_mass * 9.81))
     True
     """
-    time = given.get("time")
     require_centers_of_mass(tree, "base_wrench")
-    f_x = body_forces(tree, q, **given)
-
-    def accelerate(
-        body: Body, A_parent: BodyAcceleration
-    ) -> tuple[BodyAcceleration, tuple[Placement, Force]]:
-        X, S, v_J, c_J = body.jcalc(q, v, time)
-        A = A_parent.across_joint(X, v_J, combination(S, body.own_v(a)) + c_J)
-        f = body.inertia.force_of(A)
-        return A, (X, f if f_x is None else f - f_x[body])
-
-    base = BodyAcceleration(Vec3.zero(), Vec3.zero(), -tree.gravity)
-    needed = tree.outward(accelerate, base)
+    needed = _needed_forces(tree, q, v, a, tree.gravity, **given)
 
     def gather(body: Body, beyond: Force) -> tuple[Force, tuple[()]]:
-        X, f = needed[body]
-        return X.inverse_apply(f + beyond), ()
+        joint, f = needed[body]
+        return joint.X.inverse_apply(f + beyond), ()
 
-    _, total = tree.inward(gather, Force.zero())
-    support: Force = total
+    support: Force = tree.inward(gather, Force.zero())[1]
     return support

@@ -8,7 +8,7 @@ zero. Where joints are coupled, v = G y holds for the independent velocities y, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.articulated import joint_inertia
@@ -23,7 +23,7 @@ from dalembert.algorithms.open_tree import (
     variable_parents,
 )
 from dalembert.algorithms.preconditions import HAS_INVERSE
-from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals
+from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -169,6 +169,13 @@ def inverse_mass_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     lam = variable_parents(tree)
     L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
     return inverse_from_factors(L, reciprocals, lam)
+
+
+def inertia_solver(tree: Tree, q: Scalars, *, time: Time = None) -> Callable[[Scalars], list[Scalar]]:
+    """Return the function f -> M(q)^-1 f, with M factored once."""
+    lam = variable_parents(tree)
+    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
+    return lambda f: solve_with_reciprocals(L, reciprocals, lam, f)
 
 
 def inverse_from_factors(L: Matrix, reciprocals: Scalars, lam: Sequence[int]) -> Matrix:

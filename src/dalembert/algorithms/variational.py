@@ -25,15 +25,20 @@ in time: its order is two, and the energy error of conservative motion stays bou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
-from dalembert.algorithms.centroidal_coordinates import from_centroidal, integrate_centroidal, to_centroidal
+from dalembert.algorithms.centroidal_coordinates import (
+    Pair,
+    from_centroidal,
+    integrate_centroidal,
+    to_centroidal,
+)
 from dalembert.algorithms.dense import dot, threshold, unit
 from dalembert.algorithms.integrators import State, StepConditions, independent, resistances
 from dalembert.algorithms.kinematics import body_motions
-from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.algorithms.mass_matrix import inertia_solver, mass_matrix
 from dalembert.algorithms.open_tree import (
     is_constrained,
     require_moving_mass,
@@ -227,20 +232,20 @@ def slopes(
 
 def centroidal_forces(tree: Tree, q: Scalars, tau: Scalars) -> list[Scalar]:
     """Return the forces or momenta along w that have the same power as those along v."""
-    found = list(tau)
-    for body in independent(tree):
-        own_q, own = body.own_q(q), tau[body.v_slice]
-        columns = (from_centroidal(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
-        found[body.v_slice] = [dot(own, column) for column in columns]
-    return found
+    return _of_equal_power(tree, q, tau, from_centroidal)
 
 
 def joint_forces(tree: Tree, q: Scalars, carried: Scalars) -> list[Scalar]:
     """Return the forces or momenta along v that have the same power as those along w."""
-    found = list(carried)
+    return _of_equal_power(tree, q, carried, to_centroidal)
+
+
+def _of_equal_power(tree: Tree, q: Scalars, forces: Scalars, velocities: Callable[..., Pair]) -> list[Scalar]:
+    """Return J^T f of each joint, with J the map of velocities from the other variables to those of f."""
+    found = list(forces)
     for body in independent(tree):
-        own_q, own = body.own_q(q), carried[body.v_slice]
-        columns = (to_centroidal(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
+        own_q, own = body.own_q(q), forces[body.v_slice]
+        columns = (velocities(body, own_q, unit(body.nv, k))[1] for k in range(body.nv))
         found[body.v_slice] = [dot(own, column) for column in columns]
     return found
 
@@ -483,9 +488,8 @@ def _last_momenta(p_0: Scalars, f: Scalars, w: Scalars, dt: Scalar, rotations: S
 def _velocities(conditions: StepConditions, q: Scalars, p: Scalars, dt: Scalar) -> list[Scalar]:
     """Return v with the momenta p along w, at the end of the step."""
     tree, time = conditions.tree, conditions.at(dt)
-    lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(mass_matrix(tree, q, time=time), lam)
+    solve = inertia_solver(tree, q, time=time)
     if time is not None:
         at_rest = slopes(tree, q, [0.0] * tree.nv, time=time).p
         p = [a - b for a, b in zip(p, at_rest, strict=True)]
-    return solve_with_reciprocals(L, reciprocals, lam, joint_forces(tree, q, p))
+    return solve(joint_forces(tree, q, p))
