@@ -9,8 +9,8 @@ from tests.textbook.linkages import SOLID, planar_four_bar
 
 import dalembert as da
 from dalembert.algorithms import bias_forces, forward_kinematics, jacobian
-from dalembert.algorithms.constraints import constraint_equations, loop_rows, stabilized
-from dalembert.algorithms.loop_active_forces import (
+from dalembert.algorithms.constraints import constraint_equations, loop_rows, stabilized_k
+from dalembert.algorithms.loops.loop_forces import (
     bias_with_loop_forces,
     loop_active_forces,
     loop_active_torques,
@@ -57,7 +57,7 @@ def test_stabilisation_is_critically_damped():
     equations = constraint_equations(model, q.tolist(), v.tolist())
     expected = np.array(equations.k) - 20.0 * np.array(equations.velocity_error)
     np.testing.assert_allclose(
-        stabilized(equations, T), expected - 100.0 * np.array(equations.position_error)
+        stabilized_k(equations, T), expected - 100.0 * np.array(equations.position_error)
     )
     # Any acceleration that fulfils the stabilised equation will do: here the one of least norm. The motion
     # is slow, since delta is taken in a frame that turns with it.
@@ -66,7 +66,7 @@ def test_stabilisation_is_critically_damped():
 
     def rates(q, v):
         e = constraint_equations(model, q.tolist(), v.tolist())
-        return v, np.linalg.pinv(np.array(e.K), rcond=1e-9) @ np.array(stabilized(e, T))
+        return v, np.linalg.pinv(np.array(e.K), rcond=1e-9) @ np.array(stabilized_k(e, T))
 
     start = constraint_equations(model, q.tolist(), v.tolist())
     h, steps = 4e-3, 125

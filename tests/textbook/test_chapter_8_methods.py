@@ -14,7 +14,7 @@ from tests.textbook.test_catalogue_rows import CRANK, ROD, slider_crank
 import dalembert as da
 from dalembert.algorithms import loops, sparse
 from dalembert.algorithms.constraints import closure_equations, constraint_equations
-from dalembert.algorithms.loop_active_forces import bias_with_loop_forces, loop_active_forces, loop_state
+from dalembert.algorithms.loops.loop_forces import bias_with_loop_forces, loop_active_forces, loop_state
 from dalembert.compiler.library import function
 from dalembert.model.coupling import loop_clusters
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, Stabilization
-from dalembert.algorithms.constraints import constraint_equations, stabilized
+from dalembert.algorithms.constraints import constraint_equations, stabilized_k
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, LOADS, REQUIRED, later, public
 from dalembert.algorithms.dense import Matrix, dot, identity, plus, product, times, transpose, unit, zeros
 from dalembert.algorithms.derivatives import (
@@ -120,7 +120,7 @@ def constrained_forward_dynamics_derivatives(
     def equations(q: Scalars, v: Scalars) -> list[Scalar]:
         """Return K^T lambda, then k - K a."""
         found = constraint_equations(tree, q, v, time=time)
-        k = found.k if stabilization is None else stabilized(found, stabilization)
+        k = stabilized_k(found, stabilization)
         K = [found.K[row] for row in system.rows]
         forces = times(transpose(K), kept) if K else [0.0] * tree.nv
         return [*forces, *(k[row] - dot(found.K[row], a) for row in system.rows)]

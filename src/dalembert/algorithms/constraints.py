@@ -466,7 +466,7 @@ def constraint_equations(
     )
 
 
-def stabilized(equations: ConstraintEquations, stabilization: Stabilization) -> list[Scalar]:
+def stabilized_k(equations: ConstraintEquations, stabilization: Stabilization) -> list[Scalar]:
     """Return k + k_stab = k - 2 alpha K v - beta^2 delta, alpha = beta = 1 / T_stab (Eqs 8.21 and 8.22).
 
     An error then decays like (1 + t/T) exp(-t/T). T_stab [s]: about the time between two pictures that

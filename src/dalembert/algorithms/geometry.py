@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, Stabilization
-from dalembert.algorithms.constraints import constraint_equations, stabilized
+from dalembert.algorithms.constraints import constraint_equations, stabilized_k
 from dalembert.algorithms.coriolis import (
     coriolis_product,
     mass_matrix_rate,
@@ -480,6 +480,6 @@ def allowed_accelerations(
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
     """Return K and k of K a = k, without the rows that are zero by structure; both empty for a tree."""
     equations = constraint_equations(tree, q, v, time=time)
-    k = equations.k if stabilization is None else stabilized(equations, stabilization)
+    k = stabilized_k(equations, stabilization)
     rows = [i for i, row in enumerate(equations.K) if not all(is_zero(x) for x in row)]
     return [equations.K[i] for i in rows], [k[i] for i in rows]

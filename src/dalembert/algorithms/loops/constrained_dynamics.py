@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization
-from dalembert.algorithms.constraints import closure_equations, constraint_equations, stabilized
+from dalembert.algorithms.constraints import closure_equations, constraint_equations, stabilized_k
 from dalembert.algorithms.dense import (
     DEPENDENT_ROW_RATIO,
     DEPENDENT_ROW_RATIO_SQUARED,
@@ -82,7 +82,7 @@ def constrained_system(
     time = given.get("time")
     C = bias_forces(tree, q, v, **given)
     equations = constraint_equations(tree, q, v, time=time)
-    k = equations.k if stabilization is None else stabilized(equations, stabilization)
+    k = stabilized_k(equations, stabilization)
     rows = tuple(i for i, row in enumerate(equations.K) if not all(is_zero(x) for x in row))
     return ConstrainedSystem(
         M=mass_matrix(tree, q, time=time),

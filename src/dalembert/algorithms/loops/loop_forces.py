@@ -15,11 +15,12 @@ chosen. (2) has no solution if the actuators cannot produce the motion; what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads
-from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized
+from dalembert.algorithms.cartesian import joint_forces
+from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized_k
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, public
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
@@ -35,6 +36,7 @@ from dalembert.algorithms.dense import (
     unit,
 )
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.algorithms.loops.constrained_dynamics import (
     ConstrainedSystem,
     allowed_motions,
@@ -43,10 +45,11 @@ from dalembert.algorithms.loops.constrained_dynamics import (
     row_scales,
 )
 from dalembert.algorithms.open_tree import is_constrained, velocity_places
-from dalembert.errors import ModelError
-from dalembert.model.tree import Tree
+from dalembert.errors import ModelError, ShapeError, require_choice
+from dalembert.model.body import Loop
+from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, maximum
-from dalembert.spatial import Force
+from dalembert.spatial import Force, Motion, Transform, Vec3
 
 # The forces that constraints exert: lambda, and the spatial forces across loop joints.
 #
@@ -213,12 +216,11 @@ def constraint_violation(
     if not is_constrained(tree):
         return 0.0
     equations = constraint_equations(tree, q, v, time=given.get("time"))
-    if given.get("stabilization") is not None:
-        equations = equations._replace(k=stabilized(equations, given["stabilization"]))
+    right = stabilized_k(equations, given.get("stabilization"))
     worst: Scalar = 0.0
     row_size: Scalar = 0.0
     k_size: Scalar = SMALLEST_ACCELERATION
-    for row, k in zip(equations.K, equations.k, strict=True):
+    for row, k in zip(equations.K, right, strict=True):
         entries = [x for x in row if not is_zero(x)]
         if entries:
             worst = maximum(worst, absolute(dot(row, a) - k))
@@ -273,3 +275,103 @@ def _actuated_forces(tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: 
         tau[i] = u_i
         left = [x - u_i * p for x, p in zip(left, columns[i], strict=True)]
     return _Actuated(tau, left)
+
+
+# Active forces at loop joints: springs, dampers and motors that are not part of the tree.
+#
+#     f_k^a = T_k^a tau_k          in the successor frame of loop joint k                 (section 8.4)
+#     tau^a = sum over loops of J_L^T f_k^a                                               (8.28)
+#
+# Seen from the tree they are external forces, +f_k^a on the successor and -f_k^a on the predecessor, so that
+# every function that takes external forces takes them. Table 8.3 subtracts them inside the recursive
+# Newton-Euler algorithm; its last line must read f_lambda(i) = f_lambda(i) + ..., and a body that is the
+# world takes no force. Where every loop joint is passive nothing is computed.
+
+LoopTorques = Mapping[str, Scalars]
+"""tau_k (nv of the loop joint) [N m or N] of loop joints by name; those not named are passive."""
+
+
+class LoopState(NamedTuple):
+    """The q (nq) and v (nv) of a loop joint, as if it were a tree joint."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+
+
+class BiasWithLoopForces(NamedTuple):
+    """C' = C - tau^a (nv), and a_i^vp of every body in its own coordinates, gravity left out."""
+
+    bias: list[Scalar]
+    accelerations: PerBody[Motion]
+
+
+def loop_state(tree: Tree, loop: Loop, q: Scalars, v: Scalars, *, time: Time = None) -> LoopState:
+    """Return the loop joint's own position and velocity:
+    q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
+    joint = loop.joint
+    rows = loop_rows(tree, loop, q, v, time=time)
+    own = joint.position_of(rows.X, time)
+    relative = rows.velocity
+    if joint.time_dependent:
+        relative = relative - joint.velocity(own, [0.0] * joint.nv, time)
+    return LoopState(own, [relative.dot(force) for force in joint.active_subspace(own, time)])
+
+
+def loop_active_forces(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time = None) -> list[Force]:
+    """Return the external force on each body, in body coordinates, that active loop joints exert (Eq. 8.28).
+
+    Of a model, hand it to any function as `external_forces`. `tau`: by the loop joint's name, nv numbers.
+    """
+    forces: list[Force] = [Force.zero() for _ in tree.bodies]
+    active = _active(tree, tau)
+    if not active:
+        return forces
+    poses = forward_kinematics(tree, q, time=time)
+    for loop, torques in active:
+        ends = (loop.predecessor, loop.successor)
+        X_p, X_s = (Transform.identity() if body < 0 else poses[body] for body in ends)
+        X = (X_p @ loop.placement_predecessor).inverse() @ X_s @ loop.placement_successor
+        T_a = loop.joint.active_subspace(loop.joint.position_of(X, time), time)
+        f = total((column * torque for column, torque in zip(T_a, torques, strict=True)), Force.zero())
+        at_s = loop.placement_successor.inverse_apply(f)
+        if loop.successor >= 0:
+            forces[loop.successor] = forces[loop.successor] + at_s
+        if loop.predecessor >= 0:
+            at_p = X_p.apply(X_s.inverse_apply(at_s))
+            forces[loop.predecessor] = forces[loop.predecessor] - at_p
+    return forces
+
+
+def loop_active_torques(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time = None) -> list[Scalar]:
+    """Return tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
+    return joint_forces(tree, q, PerBody(loop_active_forces(tree, q, tau, time=time)), time=time)
+
+
+def bias_with_loop_forces(
+    tree: Tree, q: Scalars, v: Scalars, tau: LoopTorques, *, time: Time = None
+) -> BiasWithLoopForces:
+    """Return C - tau^a and a_i^vp: the recursive Newton-Euler algorithm of Tables 8.2 and 8.3."""
+    motions = body_motions(tree, q, v, time=time)
+    active = loop_active_forces(tree, q, tau, time=time)
+    a_0 = Motion(Vec3.zero(), -tree.gravity)
+    forces = []
+    for body, (pose, v_i, a_i), f_a in zip(tree.bodies, motions, active, strict=True):
+        f_B = body.inertia * (a_i + pose.apply(a_0)) + v_i.cross(body.inertia * v_i)
+        forces.append(f_B - f_a)
+    accelerations = PerBody([motion.acceleration for motion in motions])
+    return BiasWithLoopForces(joint_forces(tree, q, PerBody(forces), time=time), accelerations)
+
+
+def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Scalars]]:
+    """Return the loop joints that are not passive, with their forces."""
+    known = {loop.name: loop for loop in tree.loops}
+    found = []
+    for name, torques in tau.items():
+        require_choice("loop joint", name, known)
+        if len(torques) != known[name].joint.nv:
+            raise ShapeError(
+                f'loop joint "{name}" has {known[name].joint.nv} freedoms, {len(torques)} forces were given'
+            )
+        if len(torques) > 0:
+            found.append((known[name], torques))
+    return found
