@@ -15,11 +15,10 @@ chosen. (2) has no solution if the actuators cannot produce the motion; what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads
-from dalembert.algorithms.cartesian import joint_forces
 from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized_k
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, public
 from dalembert.algorithms.dense import (
@@ -344,7 +343,7 @@ def loop_active_forces(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time =
 
 def loop_active_torques(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time = None) -> list[Scalar]:
     """Return tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
-    return joint_forces(tree, q, PerBody(loop_active_forces(tree, q, tau, time=time)), time=time)
+    return _joint_forces(tree, q, loop_active_forces(tree, q, tau, time=time), time)
 
 
 def bias_with_loop_forces(
@@ -359,7 +358,14 @@ def bias_with_loop_forces(
         f_B = body.inertia * (a_i + pose.apply(a_0)) + v_i.cross(body.inertia * v_i)
         forces.append(f_B - f_a)
     accelerations = PerBody([motion.acceleration for motion in motions])
-    return BiasWithLoopForces(joint_forces(tree, q, PerBody(forces), time=time), accelerations)
+    return BiasWithLoopForces(_joint_forces(tree, q, forces, time), accelerations)
+
+
+def _joint_forces(tree: Tree, q: Scalars, forces: Sequence[Force], time: Time) -> list[Scalar]:
+    """Return S_i^T f_i, with f_i the sum of forces over the bodies that joint i carries."""
+    return tree.project_forces(
+        tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), forces[body.index])), ())
+    )
 
 
 def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Scalars]]:
