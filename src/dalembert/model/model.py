@@ -397,7 +397,8 @@ def require_model(model: object) -> Model:
     if isinstance(model, Model):
         return model
     raise DtypeError(
-        f"model is of type {type(model).__name__}; give a Model, as da.load or ModelBuilder.build returns"
+        f"model must be a Model, got {type(model).__name__}; da.load reads one from a file, "
+        "ModelBuilder.build makes one, da.models has some ready"
     )
 
 
