@@ -66,8 +66,7 @@ def _rebuilt(form: Any, scalars: Iterator[Scalar]) -> Any:
 
 
 def _is_nested_array(value: Any) -> bool:
-    """Return whether an array holds one scalar an element, as arrays of objects do;
-    one of numbers is one scalar."""
+    """Return whether an array holds one scalar an element; one of numbers is one scalar itself."""
     return isinstance(value, np.ndarray) and value.dtype == object
 
 
@@ -137,8 +136,7 @@ def _frozen(finished: Scalar, old: Scalar, new: Scalar) -> Scalar:
 
 
 def _recorder(values: list[Scalar]) -> Any:
-    """Return the recorder of the first kind among the values that records iterations;
-    None if no kind does."""
+    """Return the recorder of the first kind among the values that records iterations, or None."""
     for value in values:
         recorder = getattr(find(type(value)), "loop", None)
         if recorder is not None:

@@ -216,8 +216,7 @@ _REGISTRY: Final[dict[type, Any]] = {
 
 
 def functions_of(*values: Scalar) -> Any:
-    """Return the functions of the first symbolic value;
-    else of NumPy arrays, of complex numbers, of floats."""
+    """Return the functions of the first symbolic value, else of arrays, complex numbers or floats."""
     numeric: Any = FLOAT
     for value in values:
         found = _REGISTRY.get(type(value)) or _resolve(type(value))

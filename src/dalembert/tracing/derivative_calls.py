@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, final
 
+import numpy as np
+
 from dalembert.errors import ArgumentError, TracingError, UnknownNameError
 from dalembert.scalar import Scalar, is_zero
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
@@ -57,8 +59,7 @@ class Derivative:
         outputs: Callable[[], Sequence[tuple[int, ...]]],
         charts: Mapping[str, Chart],
     ) -> Derivative:
-        """Check the request; `outputs()` gives the shapes of the results and is called in reverse mode
-        only."""
+        """Check the request; `outputs()`, the shapes of the results, is called in reverse mode only."""
         if kind not in KINDS:
             raise UnknownNameError.of("kind of derivative", kind, KINDS)
         shapes = {item.name: item.shape for item in inputs}
@@ -77,24 +78,21 @@ class Derivative:
             for name in arguments:
                 shape = (charts[name].size,) if name in charts else shapes[name]
                 tangents.append(ArrayArgument(_free(f"d{name}", taken), shape))
-        cotangents: tuple[ArrayArgument, ...] = ()
+        cotangents: list[ArrayArgument] = []
         if kind in ("vjp", "hessian_vector"):
-            cotangents = cotangents_for(outputs(), taken, scalar=kind == "vjp")
-        return cls(kind, tuple(arguments), tuple(tangents), cotangents)
+            results = outputs()
+            alone = len(results) == 1
+            if not alone or kind == "vjp" or results[0]:  # a single scalar needs no weight
+                cotangents = [
+                    ArrayArgument(_free("cotangent" if alone else f"cotangent_{k}", taken), shape)
+                    for k, shape in enumerate(results)
+                ]
+        return cls(kind, tuple(arguments), tuple(tangents), tuple(cotangents))
 
     @property
     def inputs(self) -> tuple[ArrayArgument, ...]:
         """The inputs that the derivative has in addition to the function's."""
         return (*self.tangents, *self.cotangents)
-
-
-def cotangents_for(
-    shapes: Sequence[tuple[int, ...]], taken: set[str], *, scalar: bool = True
-) -> tuple[ArrayArgument, ...]:
-    """Return the inputs for the weights of the outputs; none for a single scalar unless `scalar`."""
-    if len(shapes) == 1:
-        return (ArrayArgument(_free("cotangent", taken), shapes[0]),) if scalar or shapes[0] else ()
-    return tuple(ArrayArgument(_free(f"cotangent_{k}", taken), shape) for k, shape in enumerate(shapes))
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -150,8 +148,8 @@ class Charts:
         """Return the columns of Q: the rates of the elements of an argument along each direction."""
         if argument in self.charts:
             return self.charts[argument].rates(self.symbols(argument))
-        size = math.prod(self.shapes[argument])
-        return [[1.0 if i == j else 0.0 for i in range(size)] for j in range(size)]
+        columns: list[list[Scalar]] = np.eye(math.prod(self.shapes[argument])).tolist()
+        return columns
 
     def rates(self, argument: str, change: str) -> list[Scalar]:
         """Return Q dx, with dx the input `change`."""
@@ -298,8 +296,7 @@ class _Function:
     charts: Charts
 
     def jvp(self, derivative: Derivative, number: int) -> _Function:
-        """Return the JVP along changes of the arguments; the change of a configuration follows from its
-        rates."""
+        """Return the JVP along changes of the arguments, of a configuration along its rates."""
         changes: dict[str, str] = {}
         states, before = [], []
         for name, tangent in zip(derivative.arguments, derivative.tangents, strict=True):

@@ -27,8 +27,7 @@ from dalembert.tracing.operations import CHOICES, CONSTANT_OPS, FREE_OPS, OPERAT
 
 
 class Edge(NamedTuple):
-    """The contribution of a node's adjoint to an argument: `share`, where `condition` is `holds` (None:
-    always)."""
+    """A contribution to an argument's adjoint: `share`, where `condition` is `holds` (None: always)."""
 
     item: Expression
     share: Scalar
@@ -44,8 +43,9 @@ def tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
         return scalar.select(_choice(node)[0], changes[-2], changes[-1])
     if node.op == "abs":
         return scalar.select(node.args[0] < 0.0, -changes[0], changes[0])
-    if node.op == "div":
-        return _quotient(node, changes)
+    if node.op == "div":  # d(a / b) = (da - y db) / b
+        numerator = changes[0] if scalar.is_zero(changes[1]) else changes[0] - node * changes[1]
+        return numerator * (1.0 / node.args[1])
     total: Scalar = 0.0
     for partial, change in zip(OPERATIONS[node.op].partials, changes, strict=True):
         if not scalar.is_zero(change):
@@ -79,14 +79,6 @@ def _choice(node: Expression) -> tuple[Expression, Expression, Expression]:
     return choice(*node.args)
 
 
-def _quotient(node: Expression, changes: Sequence[Scalar]) -> Scalar:
-    """d(a / b) = (da - y db) / b"""
-    numerator = changes[0]
-    if not scalar.is_zero(changes[1]):
-        numerator = numerator - node * changes[1]
-    return numerator * (1.0 / node.args[1])
-
-
 # The choice of the Jacobian rows that cost less in reverse mode, from counts of products and sums.
 #
 # A row leaves the forward accumulation if the values that only this row needs cost more in forward mode (one
@@ -101,7 +93,12 @@ def reversed_rows(
 ) -> set[int]:
     """Return the positions of the outputs whose rows are accumulated in reverse mode."""
     forward = _forward_costs(nodes, inputs, seeds)
-    reverse = {node.index: _reverse_cost(node, forward) for node in nodes if node.index in forward}
+    reverse: dict[int, int] = {}
+    for node in nodes:
+        if node.index in forward:
+            # A product and a sum for each argument that depends on an input; the first needs no sum.
+            each = 1 if node.op in FREE_OPS else 2
+            reverse[node.index] = max(sum(each for item in node.args if item.index in forward) - 1, 0)
     needed = _needed_by(nodes, outputs)
     all_forward = sum(forward.values())
     all_reverse = sum(cost * needed[index].bit_count() for index, cost in reverse.items())
@@ -141,14 +138,6 @@ def _forward_costs(
             products = 0 if node.op in FREE_OPS else terms
             costs[node.index] = products + terms - mask.bit_count()
     return costs
-
-
-def _reverse_cost(node: Expression, depends: Mapping[int, int]) -> int:
-    """Return the reverse cost of a node: a product and a sum for each argument that depends on an input.
-
-    The first contribution to an adjoint needs no sum."""
-    each = 1 if node.op in FREE_OPS else 2
-    return max(sum(each for item in node.args if item.index in depends) - 1, 0)
 
 
 def _row_cost(output: Expression, place: Mapping[int, Expression], costs: Mapping[int, int]) -> int:
@@ -223,8 +212,7 @@ class Guards:
         return self._short(_simplify(product for guard in guards for product in guard))
 
     def total(self, shares: Sequence[tuple[Guard, Scalar]], guard: Guard) -> Scalar:
-        """Return the sum of adjoint contributions, masking those whose guard differs from the guard of the
-        sum."""
+        """Return the sum of contributions, masking those whose guard differs from that of the sum."""
         sums: dict[Guard, Scalar] = {}
         for own, share in shares:
             sums[own] = sums.get(own, 0.0) + share
@@ -306,11 +294,7 @@ def jvp(
 ) -> list[Scalar]:
     """Return the change of the outputs for a change of the inputs: J tangents."""
     _same_length("tangents", tangents, "inputs", inputs)
-    change: dict[int, Scalar] = {x.index: dx for x, dx in zip(inputs, tangents, strict=True)}
-    for node in live(outputs):
-        if node.args and node.index not in change:
-            change[node.index] = tangent(node, [change.get(item.index, 0.0) for item in node.args])
-    return [change.get(y.index, 0.0) for y in outputs]
+    return [row.get(0, 0.0) for row in _forward(outputs, inputs, [{0: dx} for dx in tangents])]
 
 
 def vjp(
@@ -325,7 +309,10 @@ def vjp(
         return [0.0] * len(inputs)
     nodes = live(outputs)
     own = {x.index for x in inputs}
-    depends = _dependents(nodes, own)
+    depends = set(own)
+    for node in nodes:
+        if node.op not in CONSTANT_OPS and any(item.index in depends for item in node.args):
+            depends.add(node.index)
     guards = Guards(outputs[0].graph)
     branching = any(node.op in CHOICES for node in nodes)
     shares: dict[int, list[tuple[Guard, Scalar]]] = {}
@@ -373,14 +360,6 @@ def _reverse(
             for k, rate in seed.items():
                 row[k] = row.get(k, 0.0) + slope * rate
     return {k: value for k, value in sorted(row.items()) if not scalar.is_zero(value)}
-
-
-def _dependents(nodes: Sequence[Expression], own: set[int]) -> set[int]:
-    found = set(own)
-    for node in nodes:
-        if node.op not in CONSTANT_OPS and any(item.index in found for item in node.args):
-            found.add(node.index)
-    return found
 
 
 def _same_length(name: str, given: Sequence[Any], of: str, expected: Sequence[Any]) -> None:

@@ -17,9 +17,9 @@ from dalembert.errors import ShapeError, UnknownNameError
 from dalembert.scalar import Scalar, lookup
 from dalembert.tracing.expression import Address, Expression, IndexTable, live
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.iteration import all_loops
 from dalembert.tracing.operations import OPERATIONS
-from dalembert.tracing.program import ArraySpec, Loop, Program
+from dalembert.tracing.program import Loop, Program
 from dalembert.tracing.trace import Trace
 
 
@@ -54,7 +54,8 @@ def evaluate(
             array, position = node.data
             value = arrays[array][position]
         elif node.op == "load":
-            value = _load(node.data, arrays, tables or {}, iteration)
+            array, position = node.data.array, node.data.position(tables or {}, iteration)
+            value = arrays[array][position] if array in arrays else float((tables or {})[array][position])
         elif node.op == "lookup":
             value = lookup((tables or node.graph.tables)[node.data], values[node.args[0].index])
         else:
@@ -89,15 +90,6 @@ def _all_done(
     return isinstance(value, int | float | complex | np.ndarray | np.generic) and bool(np.all(value))
 
 
-def _load(
-    address: Address, arrays: Mapping[str, Sequence[Scalar]], tables: Mapping[str, IndexTable], iteration: int
-) -> Scalar:
-    position = address.position(tables, iteration)
-    if address.array in arrays:
-        return arrays[address.array][position]
-    return float(tables[address.array][position])
-
-
 def _arrays(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[str, list[Scalar]]:
     arrays: dict[str, list[Scalar]] = {
         spec.name: [0.0] * spec.size for spec in (*program.outputs, *program.states)
@@ -106,17 +98,13 @@ def _arrays(program: Program, inputs: Mapping[str, Sequence[Scalar]]) -> dict[st
         if name not in {spec.name for spec in program.inputs}:
             raise UnknownNameError.of("input", name, [spec.name for spec in program.inputs])
     for spec in program.inputs:
-        arrays[spec.name] = _input(spec, inputs)
+        if spec.name not in inputs:
+            raise UnknownNameError(f'input "{spec.name}" is missing')
+        given = list(inputs[spec.name])
+        if len(given) != spec.size:
+            raise ShapeError(f"input {spec.name!r}: expected ({spec.size},), got ({len(given)},)")
+        arrays[spec.name] = [item.item() if getattr(item, "ndim", None) == 0 else item for item in given]
     return arrays
-
-
-def _input(spec: ArraySpec, inputs: Mapping[str, Sequence[Scalar]]) -> list[Scalar]:
-    if spec.name not in inputs:
-        raise UnknownNameError(f'input "{spec.name}" is missing')
-    given = list(inputs[spec.name])
-    if len(given) != spec.size:
-        raise ShapeError(f"input {spec.name!r}: expected ({spec.size},), got ({len(given)},)")
-    return [item.item() if getattr(item, "ndim", None) == 0 else item for item in given]
 
 
 # Recorded traces: their copies, their digests, and their arithmetic on other values.
@@ -153,65 +141,31 @@ def replay(traced: Trace, graph: Graph, given: Mapping[str, Sequence[Scalar]]) -
     `given`: the elements of input arrays; inputs that are not among them are inputs of the other graph under
     the same name.
     """
-    loops = _all_loops(traced.graph.loops)
+    source = traced.graph
+    loops = list(all_loops(source.loops))
     names = {loop.name: graph.loop_name() for loop in loops}
-    arrays = {old: new for loop in loops for old, new in _replay_arrays(loop, names[loop.name])}
+    arrays = names | {loop.end: f"{names[loop.name]} end" for loop in loops}
     roots = list(traced.values)
     for loop in loops:
         roots += [*loop.start.values(), *loop.result.values()]
     found: dict[int, Expression] = {}
     for node in live(roots):
-        found[node.index] = _copy_node(node, traced.graph, graph, found, given, arrays)
+        data: Any = node.data
+        args = [found[item.index] for item in node.args]
+        if node.op == "constant":
+            new = graph.constant(data)
+        elif node.op == "input":
+            name, position = data
+            new = graph.coerce(given[name][position]) if name in given else graph.input(name, position)
+        elif node.op == "load":
+            new = graph.load(Address.fixed(arrays[data.array], data.offset))
+        elif node.op == "lookup":
+            new = graph.lookup(source.tables[data], args[0])
+        else:
+            new = graph.operation(node.op, *args)
+        found[node.index] = new
     outer = graph.open_loops[-1].inner if graph.open_loops else graph.loops
-    outer.extend(_rename_loop(loop, names, found) for loop in traced.graph.loops)
-    return [[_literal(found[value.index]) for value in output.values] for output in traced.outputs]
-
-
-def _copy_node(
-    node: Expression,
-    source: Graph,
-    graph: Graph,
-    found: Mapping[int, Expression],
-    given: Mapping[str, Sequence[Scalar]],
-    arrays: Mapping[str, str],
-) -> Expression:
-    """Return a node of one graph in another."""
-    data: Any = node.data
-    if node.op == "constant":
-        return graph.constant(data)
-    if node.op == "input":
-        name, position = data
-        return graph.coerce(given[name][position]) if name in given else graph.input(name, position)
-    if node.op == "load":
-        return graph.load(Address.fixed(arrays[data.array], data.offset))
-    args = [found[item.index] for item in node.args]
-    if node.op == "lookup":
-        return graph.lookup(source.tables[data], args[0])
-    return graph.operation(node.op, *args)
-
-
-def _all_loops(loops: Sequence[RecordedLoop]) -> list[RecordedLoop]:
-    return [item for loop in loops for item in (loop, *_all_loops(loop.inner))]
-
-
-def _replay_arrays(loop: RecordedLoop, new: str) -> tuple[tuple[str, str], ...]:
-    """Return the arrays that a loop's values are loaded from, and their new names."""
-    return (loop.name, new), (loop.end, f"{new} end")
-
-
-def _rename_loop(
-    loop: RecordedLoop, names: Mapping[str, str], found: Mapping[int, Expression]
-) -> RecordedLoop:
-    return RecordedLoop(
-        names[loop.name],
-        loop.count,
-        {place: found[node.index] for place, node in loop.start.items()},
-        {place: found[node.index] for place, node in loop.result.items()},
-        loop.until,
-        tuple(_rename_loop(inner, names, found) for inner in loop.inner),
-    )
-
-
-def _literal(node: Expression) -> Scalar:
-    """Return a constant as a number, so that structural zeros and ones reach what computes with them."""
-    return node.data if node.op == "constant" else node
+    outer.extend(loop.copy(found, names) for loop in source.loops)
+    # A constant is handed back as a number, so that structural zeros and ones reach what computes with them.
+    results = ([found[value.index] for value in output.values] for output in traced.outputs)
+    return [[node.data if node.op == "constant" else node for node in nodes] for nodes in results]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, final
@@ -40,6 +40,15 @@ def live(outputs: Iterable[Expression]) -> list[Expression]:
     return [seen[index] for index in sorted(seen)]
 
 
+def _method(function: Any, op: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
+    """Return the method of an operator that records the operation `op`."""
+
+    def method(self: Expression, other: Any) -> Any:
+        return _binary(function, self.graph.builders[op], self, other, reflected)
+
+    return method
+
+
 @final
 class Expression:
     """A scalar known only when the traced program runs. Do arithmetic with it; never branch on it."""
@@ -67,17 +76,11 @@ class Expression:
             return graph.add(self, other)
         return _binary(operator.add, graph.add, self, other, False)
 
-    def __radd__(self, other: Scalar) -> Any:
-        return _binary(operator.add, self.graph.add, self, other, True)
-
     def __sub__(self, other: Scalar) -> Any:
         graph = self.graph
         if type(other) is Expression and other.graph is graph:
             return graph.sub(self, other)
         return _binary(operator.sub, graph.sub, self, other, False)
-
-    def __rsub__(self, other: Scalar) -> Any:
-        return _binary(operator.sub, self.graph.sub, self, other, True)
 
     def __mul__(self, other: Scalar) -> Any:
         graph = self.graph
@@ -85,29 +88,16 @@ class Expression:
             return graph.mul(self, other)
         return _binary(operator.mul, graph.mul, self, other, False)
 
-    def __rmul__(self, other: Scalar) -> Any:
-        return _binary(operator.mul, self.graph.mul, self, other, True)
-
-    def __truediv__(self, other: Scalar) -> Any:
-        return _binary(operator.truediv, self.graph.div, self, other, False)
-
-    def __rtruediv__(self, other: Scalar) -> Any:
-        return _binary(operator.truediv, self.graph.div, self, other, True)
-
-    def __lt__(self, other: Scalar) -> Any:
-        return _binary(operator.lt, self.graph.lt, self, other, False)
-
-    def __le__(self, other: Scalar) -> Any:
-        return _binary(operator.le, self.graph.le, self, other, False)
-
-    def __gt__(self, other: Scalar) -> Any:
-        return _binary(operator.lt, self.graph.lt, self, other, True)
-
-    def __ge__(self, other: Scalar) -> Any:
-        return _binary(operator.le, self.graph.le, self, other, True)
-
-    def __eq__(self, other: object) -> Any:
-        return _binary(operator.eq, self.graph.eq, self, other, False)
+    __radd__ = _method(operator.add, "add", reflected=True)
+    __rsub__ = _method(operator.sub, "sub", reflected=True)
+    __rmul__ = _method(operator.mul, "mul", reflected=True)
+    __truediv__ = _method(operator.truediv, "div")
+    __rtruediv__ = _method(operator.truediv, "div", reflected=True)
+    __lt__ = _method(operator.lt, "lt")
+    __le__ = _method(operator.le, "le")
+    __gt__ = _method(operator.lt, "lt", reflected=True)
+    __ge__ = _method(operator.le, "le", reflected=True)
+    __eq__ = _method(operator.eq, "eq")
 
     def __ne__(self, other: object) -> Any:
         equal = self == other
@@ -176,8 +166,7 @@ class Expression:
 
 
 def _binary(function: Any, build: Any, a: Expression, b: Any, reflected: bool) -> Any:
-    """Apply a binary operation to an expression and a number, an expression or (elementwise) a NumPy
-    array."""
+    """Apply an operation to an expression and a number, an expression or (elementwise) an array."""
     if type(b) is float:
         other = a.graph.constant(b)
     elif isinstance(b, np.ndarray) and b.ndim > 0:
@@ -245,8 +234,7 @@ class Address:
 
     @classmethod
     def fixed(cls, array: str, position: int) -> Address:
-        """Return the address of the same element in every iteration, the only form that a `Straight` may
-        load."""
+        """Return the address of one element, the only form that a `Straight` may load."""
         return cls(array, None, 0, position)
 
     def position(self, tables: Mapping[str, IndexTable], iteration: int) -> int:

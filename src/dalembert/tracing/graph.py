@@ -102,8 +102,7 @@ LOGICAL_OPS: Final = frozenset({"and", "or", "not"})
 
 @final
 class Graph:
-    """The nodes of one trace; `rules` apply at construction; `share=False` records every operation as a new
-    node."""
+    """The nodes of one trace; `share=False` records every operation as a new node."""
 
     def __init__(self, rules: RuleSet = RULES, *, share: bool = True) -> None:
         self.rules = rules
@@ -118,13 +117,11 @@ class Graph:
         self._table_names: dict[bytes, str] = {}
         self._loops_named = 0
         self._known: dict[str, dict[Any, Expression]] = {name: {} for name in OPERATIONS}
-        self._builders: dict[str, Callable[..., Expression]] = {
+        self.builders: dict[str, Callable[..., Expression]] = {
             name: _builder(self, name, operation.arity) for name, operation in OPERATIONS.items()
         }
-        self.add, self.sub = self._builders["add"], self._builders["sub"]
-        self.mul, self.div = self._builders["mul"], self._builders["div"]
-        self.neg, self.eq = self._builders["neg"], self._builders["eq"]
-        self.lt, self.le = self._builders["lt"], self._builders["le"]
+        self.add, self.sub = self.builders["add"], self.builders["sub"]
+        self.mul, self.neg = self.builders["mul"], self.builders["neg"]
 
     def constant(self, value: float) -> Expression:
         """Return the node of a number; all NaNs share one node, and so do the two zeros."""
@@ -147,7 +144,7 @@ class Graph:
 
     def operation(self, op: str, *args: Scalar) -> Expression:
         """Return the operation on expressions and numbers, folded and shared."""
-        builder = self._builders.get(op)
+        builder = self.builders.get(op)
         if builder is None:
             raise UnknownNameError.of("operation", op, OPERATIONS)
         if len(args) != OPERATIONS[op].arity:
@@ -182,13 +179,11 @@ class Graph:
         return self._look_up(node.data, args[0]) if node.op == "lookup" else self.operation(node.op, *args)
 
     def copy(self, node: Expression, args: Sequence[Expression]) -> Expression:
-        """Return a new node for the operation on other arguments, in their order, without applying the
-        rules."""
+        """Return a new node for the operation on other arguments, without applying the rules."""
         return self._new(node.op, tuple(args), node.data)
 
     def existing(self, op: str, a: Expression, b: Expression) -> Expression | None:
-        """Return the earlier result of this operation on these two nodes, or None if it was not constructed
-        yet."""
+        """Return the earlier result of this operation on two nodes, or None."""
         return self._known[op].get((a.index, b.index))
 
     def rewrite(self, op: str, a: Expression, b: Expression) -> Expression | None:
@@ -200,8 +195,7 @@ class Graph:
         return None
 
     def boolean(self, value: bool) -> Expression:
-        """Return a condition that always or never holds: 0 <= 0 or 0 < 0, so that emitters need no
-        literal."""
+        """Return a condition that always or never holds, as 0 <= 0 or 0 < 0: emitters need no literal."""
         op = "le" if value else "lt"
         found = self._leaves.get(op)
         if found is None:
@@ -233,8 +227,7 @@ class Graph:
         )
 
     def duplicate(self) -> Graph:
-        """Return the graph again, each node under the same index, so that what is recorded next is the same
-        in both."""
+        """Return a copy with each node under the same index, so that later records are equal in both."""
         if self.open_loops:
             raise TracingError("a graph cannot be copied while the step of a loop is recorded in it")
         new = Graph(self.rules, share=self.share)
@@ -242,7 +235,7 @@ class Graph:
         for node in self.nodes:
             args = tuple([nodes[item.index] for item in node.args])
             nodes.append(Expression(new, node.op, args, node.data, node.index))
-        new.loops.extend(_copy_loop(loop, nodes) for loop in self.loops)
+        new.loops.extend(loop.copy(nodes, {}) for loop in self.loops)
         new.tables.update(self.tables)
         new._table_names.update(self._table_names)
         new._constants.update((key, nodes[node.index]) for key, node in self._constants.items())
@@ -284,18 +277,6 @@ class Graph:
         node = Expression(self, op, args, data, len(self.nodes))
         self.nodes.append(node)
         return node
-
-
-def _copy_loop(loop: RecordedLoop, nodes: Sequence[Expression]) -> RecordedLoop:
-    """Return a loop on the nodes of another graph."""
-    return RecordedLoop(
-        loop.name,
-        loop.count,
-        {place: nodes[node.index] for place, node in loop.start.items()},
-        {place: nodes[node.index] for place, node in loop.result.items()},
-        loop.until,
-        tuple(_copy_loop(inner, nodes) for inner in loop.inner),
-    )
 
 
 def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:

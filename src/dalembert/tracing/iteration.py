@@ -2,13 +2,13 @@
 
 Carried value j of loop n is loaded from place j of an array "loop n": that is its symbol in the step. After
 the loop it is loaded from "loop n end", so that the use of a value of the step outside it is detected.
-`statements.py` makes statements of a program from both. A number that every step hands on as it is stays a
+`trace.py` makes statements of a program from both. A number that every step hands on as it is stays a
 literal, and a value that no step changes stays what it was before the loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
@@ -20,8 +20,6 @@ from dalembert.scalar import Scalar
 from dalembert.scalar.for_each import leaves, rebuild
 from dalembert.tracing.expression import Address, Expression, caller
 from dalembert.tracing.operations import BOOLEAN_OPS
-
-__all__ = ["OpenLoop", "RecordedLoop", "from_cell", "is_condition", "record_loop", "to_cell"]
 
 Step: TypeAlias = Callable[[Any], Any]
 Until: TypeAlias = Callable[[Any], Scalar] | None
@@ -48,6 +46,24 @@ class RecordedLoop:
         """The name of the array that values after the loop are loaded from."""
         return f"{self.name} end"
 
+    def copy(self, nodes: Any, names: Mapping[str, str]) -> RecordedLoop:
+        """Return the loop on other nodes, `nodes[index]`, under another name where `names` has one."""
+        return RecordedLoop(
+            names.get(self.name, self.name),
+            self.count,
+            {place: nodes[node.index] for place, node in self.start.items()},
+            {place: nodes[node.index] for place, node in self.result.items()},
+            self.until,
+            tuple(inner.copy(nodes, names) for inner in self.inner),
+        )
+
+
+def all_loops(loops: Sequence[RecordedLoop]) -> Iterator[RecordedLoop]:
+    """Yield loops, each followed by those of its step."""
+    for loop in loops:
+        yield loop
+        yield from all_loops(loop.inner)
+
 
 @final
 @dataclass(slots=True, eq=False)
@@ -73,7 +89,11 @@ def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
     graph.open_loops.append(own)
     try:
         given, new = _trace_step(graph, own, name, step, carry, start)
-        results = _changed_values(given, new)
+        results = {
+            j: to_cell(graph, after)
+            for j, (before, after) in enumerate(zip(given, new, strict=True))
+            if _literal_value(before) is None and after is not before
+        }
         if until is not None:
             following = until(rebuild(carry, new))
     finally:
@@ -145,15 +165,6 @@ def _trace_step(
         if settled == kept:
             return given, new
         kept = settled
-
-
-def _changed_values(given: Sequence[Scalar], new: Sequence[Scalar]) -> dict[int, Expression]:
-    """Return the carried values that a step changes, as array elements, by place."""
-    return {
-        j: to_cell(before.graph, after)
-        for j, (before, after) in enumerate(zip(given, new, strict=True))
-        if _literal_value(before) is None and after is not before
-    }
 
 
 def _literal_value(leaf: Scalar) -> tuple[str, float] | None:

@@ -87,13 +87,8 @@ class Operation:
     commutative: bool = False
 
 
-def _one(y: Scalar, *x: Scalar) -> Scalar:
-    return 1.0
-
-
-def _minus_one(y: Scalar, *x: Scalar) -> Scalar:
-    return -1.0
-
+_one: Partial = lambda y, *x: 1.0
+_minus_one: Partial = lambda y, *x: -1.0
 
 MULTIPLICATION, ADDITION = ("multiplications",), ("additions",)
 DIVISION, ROOT, TRIGONOMETRIC = ("multiplications", "divisions"), ("square_roots",), ("trigonometric",)

@@ -12,14 +12,14 @@ is placed with the sum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import final
 
 from dalembert.errors import TracingError
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph, check_count
-from dalembert.tracing.iteration import RecordedLoop
+from dalembert.tracing.iteration import RecordedLoop, all_loops
 from dalembert.tracing.operations import BOOLEAN_OPS
 from dalembert.tracing.program import Store
 
@@ -27,7 +27,7 @@ from dalembert.tracing.program import Store
 #
 # A product with one use is fused, as in `codegen.schedule`. Only uses for the same output as the product, or
 # for an earlier output, count, so that the bits of an output do not depend on what is computed for later
-# outputs. The sum then owns a copy of the product in its part (`statements.py`), and other users compute the
+# outputs. The sum then owns a copy of the product in its part (`trace.py`), and other users compute the
 # product again.
 
 
@@ -80,8 +80,8 @@ class Placement:
     def __init__(self, graph: Graph, stores: Sequence[Store]) -> None:
         self.graph = graph
         self.stores = stores
-        self.recorded = {name: loop for loop in _all(graph.loops) for name in (loop.name, loop.end)}
-        self.wanted: dict[str, set[int]] = {loop.name: set() for loop in _all(graph.loops)}
+        self.recorded = {name: loop for loop in all_loops(graph.loops) for name in (loop.name, loop.end)}
+        self.wanted: dict[str, set[int]] = {loop.name: set() for loop in all_loops(graph.loops)}
         self.output: dict[int, int] = {}
         self.asked: list[tuple[Expression, int]] = []
         self.nodes = self._find_live_nodes()
@@ -105,7 +105,7 @@ class Placement:
         self.place = dict(self.rank)
         self._sink()
         self._hoist()
-        self.cheap = self._cheap_nodes() if any(loop.count == 1 for loop in _all(graph.loops)) else set()
+        self.cheap = self._cheap_nodes() if any(loop.count == 1 for loop in all_loops(graph.loops)) else set()
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
         self.inside: list[list[Expression]] = [[] for _ in self.owner]
         for node in self.nodes:
@@ -208,8 +208,7 @@ class Placement:
         return found
 
     def _fuse(self) -> None:
-        """Give each sum the factors of the product that is fused into it; a product without another use is
-        dropped."""
+        """Give each sum the factors of its fused product; a product without another use is dropped."""
         # Only uses for the same output count: its bits must not depend on what is computed for later outputs.
         uses: Counter[int] = Counter()
         for node in self.nodes:
@@ -246,8 +245,7 @@ class Placement:
         self.nodes = used[::-1]
 
     def stored_in(self, store: Store) -> int:
-        """Return the part that stores a result: the first that has it, so that it is not kept for later
-        ones."""
+        """Return the part that stores a result: the first that has it."""
         part = self.rank[self.resolve(store.value).index]
         return part if self.owner[part] is None else self.last[None]
 
@@ -257,8 +255,7 @@ class Placement:
         self.roots.setdefault(node.index, []).append(part)
 
     def _seen_from(self, part: int, node: Expression) -> int:
-        """Return the last part at the loop level of a node that runs no later than a part that uses the
-        node."""
+        """Return the last part at the loop level of a node that runs no later than a part using it."""
         own = self.owner[self.rank[node.index]]
         while self.owner[part] is not own:
             outer = self.owner[part]
@@ -276,8 +273,7 @@ class Placement:
         return own + self.roots.get(node.index, [])
 
     def _sink(self) -> None:
-        """Sink each operation to the latest part that its users allow, never into a loop, which would repeat
-        it."""
+        """Sink each operation to the latest part that its users allow, never into a loop."""
         # In reverse order the users of a node have their final part before the node itself is placed.
         for node in reversed(self.nodes):
             if node.args:
@@ -323,9 +319,3 @@ class Placement:
     def _only_user(self, item: Expression, part: int) -> bool:
         used = self._used_in(item)
         return self.place[item.index] < part and sum(user != self.place[item.index] for user in used) == 1
-
-
-def _all(loops: Sequence[RecordedLoop]) -> Iterator[RecordedLoop]:
-    for loop in loops:
-        yield loop
-        yield from _all(loop.inner)

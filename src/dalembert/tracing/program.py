@@ -58,8 +58,7 @@ class ArrayArgument:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """A store of `value` to the element of an output or state at `address`, or its addition there
-    (`accumulate`)."""
+    """A store of `value` to the element at `address`, or its addition there (`accumulate`)."""
 
     address: Address
     value: Expression
@@ -143,8 +142,7 @@ def as_loop(statement: Statement) -> Loop:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A program: statements that compute `outputs` from `inputs`; a row for which `check` holds is
-    rejected."""
+    """Statements that compute `outputs` from `inputs`; a row for which `check` holds is rejected."""
 
     inputs: tuple[ArraySpec, ...]
     outputs: tuple[ArraySpec, ...]
@@ -357,8 +355,7 @@ def count_operations(outputs: Iterable[Expression]) -> OperationCount:
 
 
 def count_program(program: Program) -> OperationCount:
-    """Return the operations of one run: those of a loop's case as often as it is chosen; `check` is not
-    counted."""
+    """Return the operations of one run: those of a loop's case as often as it is chosen, without `check`."""
     total = OperationCount()
     for loop in program.loops:
         for case, own in loop.runs(program.tables):

@@ -31,10 +31,8 @@ LEAVES: Final = ("input", "load")
 
 def address_of(node: Expression) -> Address | None:
     """Return the address that a leaf reads, or None for operations and constants."""
-    if node.op == "load":
-        address: Address = node.data
-        return address
-    return Address.fixed(*node.data) if node.op == "input" else None
+    loaded: Address | None = node.data if node.op == "load" else None
+    return Address.fixed(*node.data) if node.op == "input" else loaded
 
 
 @final
@@ -68,6 +66,13 @@ class Activity:
 
     def __contains__(self, address: Address | None) -> bool:
         return address is not None and (address.array in self._arguments or self._key(address) in self._found)
+
+    def leaves(self, stores: Sequence[Store]) -> list[tuple[Expression, Address]]:
+        """Return the active leaves that the values of stores depend on, with what they read."""
+        nodes = live([store.value for store in stores])
+        return [
+            (node, address) for node in nodes if (address := address_of(node)) is not None and address in self
+        ]
 
     def _key(self, address: Address) -> tuple[str, int | None]:
         return address.array, None if address.array in self._whole else address.offset
@@ -136,8 +141,7 @@ class Frame:
 
 
 def program_jvp(program: Program, graph: Graph, changes: Mapping[str, str], frame: Frame) -> Program:
-    """Return the program of the tangents of the outputs; `changes` names the tangent array of each
-    argument."""
+    """Return the program of the outputs' tangents; `changes` names the tangent array of each argument."""
     loops = program.loops
     own = unused_prefix(program, "change")
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
@@ -178,11 +182,12 @@ def program_vjp(
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     active = Activity(loops, adjoints)
     names = {name: f"{own} {name}" for name in sizes if name in active.arrays} | dict(adjoints)
-    seeds = [
-        Loop(spec.size, False, None, (_copy_case(graph, names[spec.name], weights[spec.name]),))
-        for spec in program.outputs
-        if spec.name in names
-    ]
+    seeds = []
+    for spec in program.outputs:
+        if spec.name in names:
+            weight = graph.load(Address(weights[spec.name], None, 1, 0))
+            seed = Store(Address(names[spec.name], None, 1, 0), weight)
+            seeds.append(Loop(spec.size, False, None, ((seed,),)))
     passing = set(sizes) - _lasting(loops, set(sizes))
     forward: list[Loop] = []
     reverse: list[Loop] = []
@@ -227,17 +232,16 @@ def _tangent_case(
 ) -> Case:
     """Return the stores of a case, followed by the stores of their tangents."""
     inputs = {spec.name for spec in frame.inputs}
-    nodes = [node for node in live([store.value for store in case]) if address_of(node) in active]
+    leaves = active.leaves(case)
     tangents = []
-    for node in nodes:
-        place = _address(node)
+    for node, place in leaves:
         other = replace(place, array=shadow[place.array])
         tangents.append(
             graph.input(other.array, other.offset)
             if node.op == "input" and other.array in inputs
             else graph.load(other)
         )
-    changes = jvp([store.value for store in case], nodes, tangents)
+    changes = jvp([store.value for store in case], [node for node, _ in leaves], tangents)
     return case + tuple(
         replace(store, address=replace(store.address, array=shadow[store.array]), value=graph.coerce(d))
         for store, d in zip(case, changes, strict=True)
@@ -246,26 +250,24 @@ def _tangent_case(
 
 
 def _back(program: Program, loop: Loop, number: int, active: Activity, names: Mapping[str, str]) -> Case:
-    """Return the adjoint of a case: its stores in reverse, computed from the adjoints before the
-    iteration."""
+    """Return the adjoint of a case: its stores in reverse, from the adjoints before the iteration."""
     case = loop.cases[number]
     stores = [store for store in case if store.address in active]
     if not stores:
         return ()
     graph = stores[0].value.graph
-    nodes = [node for node in live([store.value for store in stores]) if address_of(node) in active]
+    leaves = active.leaves(stores)
     _require_apart(program, loop, number, stores)
     weights = [graph.load(replace(s.address, array=names[s.address.array])) for s in stores]
-    shares = vjp([store.value for store in stores], nodes, weights)
+    shares = vjp([store.value for store in stores], [node for node, _ in leaves], weights)
     cleared = [
         replace(store, address=replace(store.address, array=names[store.array]), value=graph.constant(0.0))
         for store in stores
         if not store.accumulate
     ]
-    places = [_address(node) for node in nodes]
     given = [
         Store(replace(place, array=names[place.array]), graph.coerce(share), accumulate=True)
-        for place, share in zip(places, shares, strict=True)
+        for (_, place), share in zip(leaves, shares, strict=True)
         if not scalar.is_zero(share)
     ]
     return (*cleared, *given)
@@ -290,8 +292,7 @@ def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[S
 @final
 @dataclass(frozen=True, slots=True)
 class _Tape:
-    """The tape of a loop: it saves values of the arrays `passing`, which change later, for the reverse
-    sweep."""
+    """The tape of a loop, which saves values of the arrays `passing`, since they change later."""
 
     name: str
     passing: set[str]
@@ -313,8 +314,7 @@ class _Tape:
 
 
 def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
-    """Return the arrays that one loop writes and only later loops read: in reverse they still hold their
-    values."""
+    """Return the arrays that one loop writes and only later loops read, so that they last in reverse."""
     writers: dict[str, set[int]] = {name: set() for name in names}
     readers: dict[str, set[int]] = {name: set() for name in names}
     for number, loop in enumerate(loops):
@@ -329,16 +329,6 @@ def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:
         for name in names
         if len(writers[name]) <= 1 and min(readers[name], default=len(loops)) > max(writers[name], default=-1)
     }
-
-
-def _copy_case(graph: Graph, target: str, source: str) -> Case:
-    return (Store(Address(target, None, 1, 0), graph.load(Address(source, None, 1, 0))),)
-
-
-def _address(node: Expression) -> Address:
-    address = address_of(node)
-    assert address is not None
-    return address
 
 
 def unused_prefix(program: Program, word: str) -> str:

@@ -7,7 +7,7 @@ and tangents before the iteration, then the stores themselves. Arrays of tangent
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -107,31 +107,28 @@ class _Columns:
             kinds = np.asarray(self.program.tables[loop.kinds], np.int64)[iterations]
         kinds[columns == self.count] += len(loop.cases)
         at = _Places(self, f"{self._own} {number}", iterations, np.minimum(columns, self.count - 1))
-        changes = tuple(self._change(case, at) for case in loop.cases)
-        own = tuple(self._value_case(case, at) for case in loop.cases)
+        known = [self._readdress(case, at) for case in loop.cases]
+        changes = tuple(self._change(case, at, new) for case, new in zip(loop.cases, known, strict=True))
+        own = tuple(
+            tuple(replace(s, address=at.value(s.address), value=new[s.value.index]) for s in case)
+            for case, new in zip(loop.cases, known, strict=True)
+        )
         table = at.table("kind", kinds)
         skips = tuple(None if flag is None else at.value(flag) for flag in loop.skips)
         return Loop(len(iterations), False, table, (*changes, *own), loop.until, skips * 2)
 
-    def _change(self, case: Case, at: _Places) -> Case:
+    def _change(self, case: Case, at: _Places, known: Mapping[int, Expression]) -> Case:
         """Return the stores of the tangents along one direction."""
-        known = self._readdress(case, at)
-        leaves = [node for node in live([s.value for s in case]) if address_of(node) in self.activity]
-        tangents = [self.graph.load(at.change(address_of(node))) for node in leaves]
+        leaves = self.activity.leaves(case)
+        tangents = [self.graph.load(at.change(address)) for _, address in leaves]
         stores = [store for store in case if store.address in self.activity]
         changes = jvp(
-            [known[store.value.index] for store in stores], [known[x.index] for x in leaves], tangents
+            [known[store.value.index] for store in stores], [known[x.index] for x, _ in leaves], tangents
         )
         return tuple(
             replace(store, address=at.change(store.address), value=self.graph.coerce(change))
             for store, change in zip(stores, changes, strict=True)
             if not (store.accumulate and scalar.is_zero(change))
-        )
-
-    def _value_case(self, case: Case, at: _Places) -> Case:
-        known = self._readdress(case, at)
-        return tuple(
-            replace(store, address=at.value(store.address), value=known[store.value.index]) for store in case
         )
 
     def _readdress(self, case: Case, at: _Places) -> dict[int, Expression]:
@@ -146,20 +143,14 @@ class _Columns:
 
 
 @final
+@dataclass(frozen=True, slots=True, eq=False)
 class _Places:
     """The addresses in a loop over the iterations of another loop and over directions."""
 
-    def __init__(
-        self,
-        columns: _Columns,
-        name: str,
-        iterations: npt.NDArray[np.int64],
-        directions: npt.NDArray[np.int64],
-    ) -> None:
-        self._columns = columns
-        self._name = name
-        self._iterations = iterations
-        self._directions = directions
+    _columns: _Columns
+    _name: str
+    _iterations: npt.NDArray[np.int64]
+    _directions: npt.NDArray[np.int64]
 
     def table(self, name: str, entries: npt.NDArray[Any]) -> str:
         """Add an index table of the loop and return its name."""
@@ -173,9 +164,8 @@ class _Places:
             return address
         return replace(address, table=self.table(f"of {address.table}", self._entries(address)))
 
-    def change(self, address: Address | None) -> Address:
+    def change(self, address: Address) -> Address:
         """Return the address of a value's tangent in the longer loop."""
-        assert address is not None
         size = self._columns.sizes[address.array]
         rows = self._directions * size + self._entries(address) * address.scale
         table = self.table(f"of {address.table} {address.scale} {size}", rows)
@@ -265,17 +255,15 @@ def _pass(program: Program, loop: Loop, masks: dict[str, list[int]]) -> None:
 
 
 def _read(value: Expression) -> set[Address]:
-    """Return the addresses that a value depends on through a nonzero derivative: conditions and `floor` have
-    none."""
+    """Return the addresses that a value depends on through a nonzero derivative."""
     found: set[Address] = set()
     seen = {value.index}
     stack = [value]
     while stack:
         node = stack.pop()
-        if node.op == "load":
-            found.add(node.data)
-        elif node.op == "input":
-            found.add(Address.fixed(*node.data))
+        address = address_of(node)
+        if address is not None:
+            found.add(address)
         elif node.op not in CONSTANT_OPS:
             for item in node.args:
                 if item.index not in seen:

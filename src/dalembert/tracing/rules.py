@@ -34,8 +34,7 @@ this module."""
 @final
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite rule: `op(args)` with `args[k].op` matching `pattern[k]` becomes `apply(*args)` unless that
-    is None."""
+    """A rule: `op(args)` with `args[k].op` matching `pattern[k]` becomes `apply(*args)` if not None."""
 
     name: str
     op: str
@@ -51,8 +50,7 @@ class Rule:
 @final
 @dataclass(frozen=True)
 class RuleSet:
-    """A set of rules in order of preference; `canonical_order` sorts the arguments of commutative
-    operations."""
+    """Rules in order of preference; `canonical_order` sorts the arguments of commutative operations."""
 
     name: str
     rules: tuple[Rule, ...]
@@ -60,8 +58,7 @@ class RuleSet:
     _tables: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def dispatch(self, op: str) -> Any:
-        """Return the functions to try, as `table[left.op][right.op]` for two arguments, else
-        `table[first.op]`."""
+        """Return the functions to try: `[left.op][right.op]` of two arguments, else `[first.op]`."""
         if op not in self._tables:
             rules = [rule for rule in self.rules if rule.op == op]
             if op in COMMUTATIVE_OPS:
@@ -70,36 +67,24 @@ class RuleSet:
                     for rule in rules
                     for item in ([rule] if rule.pattern[0] == rule.pattern[1] else [rule, rule.mirror()])
                 ]
-            self._tables[op] = _FirstLevel(op, rules)
+            self._tables[op] = _Dispatch(op, rules)
         return self._tables[op]
 
 
-class _FirstLevel(dict[str, Any]):
-    """A table of rules by the operation of the first argument, filled on demand."""
+class _Dispatch(dict[str, Any]):
+    """A table of rules by the operation of the next argument after the `known` ones, filled on demand."""
 
-    def __init__(self, op: str, rules: list[Rule]) -> None:
-        self.op, self.rules = op, rules
+    def __init__(self, op: str, rules: list[Rule], known: tuple[str, ...] = ()) -> None:
+        self.op, self.rules, self.known = op, rules, known
 
-    def __missing__(self, first: str) -> Any:
-        rules = [rule for rule in self.rules if rule.pattern[0] in ("*", first)]
-        if OPERATIONS[self.op].arity == 2:
-            self[first] = _SecondLevel(self.op, first, rules)
+    def __missing__(self, argument: str) -> Any:
+        kinds = (*self.known, argument)
+        rules = [rule for rule in self.rules if rule.pattern[len(self.known)] in ("*", argument)]
+        if OPERATIONS[self.op].arity == 2 and not self.known:
+            self[argument] = _Dispatch(self.op, rules, kinds)
         else:
-            self[first] = _misuse(self.op, (first,)) or tuple(rule.apply for rule in rules)
-        return self[first]
-
-
-class _SecondLevel(dict[str, Any]):
-    """A table of rules by the operation of the second argument, filled on demand."""
-
-    def __init__(self, op: str, first: str, rules: list[Rule]) -> None:
-        self.op, self.first, self.rules = op, first, rules
-
-    def __missing__(self, second: str) -> Any:
-        misuse = _misuse(self.op, (self.first, second))
-        found = misuse or tuple(rule.apply for rule in self.rules if rule.pattern[1] in ("*", second))
-        self[second] = found
-        return found
+            self[argument] = _misuse(self.op, kinds) or tuple(rule.apply for rule in rules)
+        return self[argument]
 
 
 def _misuse(op: str, kinds: tuple[str, ...]) -> tuple[Apply, ...]:
@@ -192,17 +177,15 @@ def _power_of_two(x: Any, c: Any) -> Any:
 def _divide_factors(product: Any, c: Any) -> Any:
     """(c1 x) / c2 = (c1 / c2) x"""
     factor, x = scale(product)
-    if x is product or c.data == 0.0 or not safe(factor / c.data):
-        return None
-    return (factor / c.data) * x
+    known = x is not product and c.data != 0.0 and safe(factor / c.data)
+    return (factor / c.data) * x if known else None
 
 
 def _divide_by_factors(c: Any, product: Any) -> Any:
     """c1 / (c2 x) = (c1 / c2) / x"""
     factor, x = scale(product)
-    if x is product or factor == 0.0 or not safe(c.data / factor):
-        return None
-    return (c.data / factor) / x
+    known = x is not product and factor != 0.0 and safe(c.data / factor)
+    return (c.data / factor) / x if known else None
 
 
 CONSTANTS: Final = (
@@ -217,12 +200,7 @@ CONSTANTS: Final = (
     Rule("x / 2^k", "div", ("*", "constant"), _power_of_two),
     Rule("(c1 x) / c2", "div", ("mul", "constant"), _divide_factors),
     Rule("c1 / (c2 x)", "div", ("constant", "mul"), _divide_by_factors),
-    Rule(
-        "x / (1 / y) = x y",
-        "div",
-        ("*", "div"),
-        lambda x, d: x * d.args[1] if d.args[0].data == 1.0 else None,
-    ),
+    Rule("x / (1 / y)", "div", ("*", "div"), lambda x, d: x * d.args[1] if d.args[0].data == 1.0 else None),
 )
 
 
@@ -283,16 +261,12 @@ def _cancel_shared(sign: float) -> Apply:
         for x, sign_x, y, sign_y in ((a, 1.0, b, sign_b), (b, sign_b, a, 1.0)):
             for u, sign_u, w, sign_w in ((c, sign, d, sign_d), (d, sign_d, c, sign)):
                 if x is u and sign_x != sign_u:
-                    return _signed_sum(y, sign_y, w, sign_w)
+                    if sign_y == sign_w:
+                        return y + w if sign_y > 0.0 else -(y + w)
+                    return y - w if sign_y > 0.0 else w - y
         return None
 
     return apply
-
-
-def _signed_sum(x: Any, sign_x: float, y: Any, sign_y: float) -> Any:
-    if sign_x == sign_y:
-        return x + y if sign_x > 0.0 else -(x + y)
-    return x - y if sign_x > 0.0 else y - x
 
 
 def _minus(x: Any) -> Any:
@@ -395,6 +369,16 @@ def _fold(op: str) -> Apply:
     return apply
 
 
+def _negative_first(result: Apply) -> Apply:
+    """Apply `result` to (c, x) where the first argument is a constant -c below zero."""
+    return lambda c, x: result(-c.data, x) if c.data < 0.0 else None
+
+
+def _negative_last(result: Apply) -> Apply:
+    """Apply `result` to (x, c) where the last argument is a constant -c below zero."""
+    return lambda x, c: result(x, -c.data) if c.data < 0.0 else None
+
+
 def _is(value: float, result: Apply) -> Apply:
     """Apply `result` where the first argument is this constant."""
     return lambda c, x: result(c, x) if c.data == value else None
@@ -437,26 +421,20 @@ BOOK_RULES: Final = RuleSet(
 _NEGATION: Final = (
     Rule("(-a)(-b) = ab", "mul", ("neg", "neg"), lambda a, b: a.args[0] * b.args[0]),
     Rule("(-a) b = -(ab)", "mul", ("neg", "*"), lambda a, b: -(a.args[0] * b)),
-    Rule("(-c) x = -(c x)", "mul", ("constant", "*"), lambda c, x: -(-c.data * x) if c.data < 0.0 else None),
+    Rule("(-c) x = -(c x)", "mul", ("constant", "*"), _negative_first(lambda c, x: -(c * x))),
     Rule("-a + -b = -(a + b)", "add", ("neg", "neg"), lambda a, b: -(a.args[0] + b.args[0])),
     Rule("-a + b = b - a", "add", ("neg", "*"), lambda a, b: b - a.args[0]),
-    Rule("x + (-c) = x - c", "add", ("constant", "*"), lambda c, x: x - -c.data if c.data < 0.0 else None),
+    Rule("x + (-c) = x - c", "add", ("constant", "*"), _negative_first(lambda c, x: x - c)),
     Rule("-a - -b = b - a", "sub", ("neg", "neg"), lambda a, b: b.args[0] - a.args[0]),
     Rule("a - -b = a + b", "sub", ("*", "neg"), lambda a, b: a + b.args[0]),
     Rule("-a - b = -(a + b)", "sub", ("neg", "*"), lambda a, b: -(a.args[0] + b)),
-    Rule("x - (-c) = x + c", "sub", ("*", "constant"), lambda x, c: x + -c.data if c.data < 0.0 else None),
-    Rule(
-        "(-c) - x = -(x + c)", "sub", ("constant", "*"), lambda c, x: -(x + -c.data) if c.data < 0.0 else None
-    ),
+    Rule("x - (-c) = x + c", "sub", ("*", "constant"), _negative_last(lambda x, c: x + c)),
+    Rule("(-c) - x = -(x + c)", "sub", ("constant", "*"), _negative_first(lambda c, x: -(x + c))),
     Rule("-a / -b = a / b", "div", ("neg", "neg"), lambda a, b: a.args[0] / b.args[0]),
     Rule("-a / b = -(a / b)", "div", ("neg", "*"), lambda a, b: -(a.args[0] / b)),
     Rule("a / -b = -(a / b)", "div", ("*", "neg"), lambda a, b: -(a / b.args[0])),
-    Rule(
-        "(-c) / x = -(c / x)", "div", ("constant", "*"), lambda c, x: -(-c.data / x) if c.data < 0.0 else None
-    ),
-    Rule(
-        "x / (-c) = -(x / c)", "div", ("*", "constant"), lambda x, c: -(x / -c.data) if c.data < 0.0 else None
-    ),
+    Rule("(-c) / x = -(c / x)", "div", ("constant", "*"), _negative_first(lambda c, x: -(c / x))),
+    Rule("x / (-c) = -(x / c)", "div", ("*", "constant"), _negative_last(lambda x, c: -(x / c))),
     Rule("select of negatives", "select", ("*", "neg", "neg"), _select_negated),
     *(Rule(f"{op} is odd", op, ("neg",), _odd(op)) for op in ("sin", "tan", "asin")),
     *(Rule(f"{op} is even", op, ("neg",), _even(op)) for op in ("cos", "abs")),

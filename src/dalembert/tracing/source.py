@@ -141,8 +141,7 @@ def _address(address: Address) -> str:
 
 
 def _identifier(name: str) -> str:
-    """Return a name as a Python identifier: "upper.mass" is `upper_mass`; words in use elsewhere get a
-    `_`."""
+    """Return a name as a Python identifier, "upper.mass" as `upper_mass`, with `_` after words in use."""
     word = re.sub(r"\W", "_", name)
     if not word.isidentifier():
         word = f"_{word}"

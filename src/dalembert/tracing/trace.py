@@ -58,13 +58,10 @@ class _Statements:
                 yield ArraySpec(name, max(places) + 1)
 
     def statements(self) -> Iterator[Statement]:
-        yield self._straight(self.at.first[None])
+        yield Straight(tuple(self._stores(self.at.first[None])))
         for loop in self.at.live_loops(self.at.graph.loops):
             yield self._loop(loop)
-            yield self._straight(self.at.after[loop.name])
-
-    def _straight(self, part: int) -> Straight:
-        return Straight(tuple(self._stores(part)))
+            yield Straight(tuple(self._stores(self.at.after[loop.name])))
 
     def _loop(self, loop: RecordedLoop) -> Loop:
         """Return the statement of a loop, with its inner loops."""
@@ -102,8 +99,7 @@ class _Statements:
         return None
 
     def _stores(self, part: int) -> list[Store]:
-        """Return the stores of a part: values for other parts, initial and final values of loops, and
-        results."""
+        """Return the stores of a part: values for other parts, those of loops, and results."""
         local = _Local(self.at, part)
         owner, kept = self.at.owner[part], self.at.kept[part]
         found = [
@@ -162,8 +158,7 @@ class _Local:
         return from_cell(graph, cell, condition=is_condition(node))
 
     def _compute(self, node: Expression) -> Expression:
-        """Return the operation on the values of this part, with a private copy of the product that a sum
-        fuses."""
+        """Return the operation on values of this part; a sum has its own copy of the product it fuses."""
         at = self._at
         args = [at.resolve(item) for item in node.args]
         place = at.fused.get(node.index)
@@ -202,14 +197,18 @@ def trace(
     arguments = [_symbols(graph, item.name, item.shape) for item in inputs]
     with _garbage_collection_paused():
         result = _call(function, arguments)
-    parts, keys = _parts(result)
+    parts, keys, rebuild = _parts(result)
     if names is not None:
         if len(names) != len(parts):
             raise ArgumentError(f"{len(names)} names for {len(parts)} outputs: {', '.join(names)}")
         keys = list(names)
-    outputs = [_output(graph, key, part, flatten) for key, part in zip(keys, parts, strict=True)]
+    outputs = []
+    for key, part in zip(keys, parts, strict=True):
+        values: list[Expression] = []
+        shape = _collect(graph, key, part, flatten, values)
+        outputs.append(ArrayOutput(key, shape, tuple(values)))
     refusal = None if check is None else graph.condition(check(*arguments))
-    return Trace(graph, tuple(inputs), tuple(outputs), refusal, _rebuilder(result))
+    return Trace(graph, tuple(inputs), tuple(outputs), refusal, rebuild)
 
 
 def _call(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
@@ -243,8 +242,7 @@ class ArrayOutput:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """A traced function as expressions; `rebuild` arranges output arrays in the form that the function
-    returns."""
+    """A traced function as expressions; `rebuild` gives output arrays the form that it returns."""
 
     graph: Graph
     inputs: tuple[ArrayArgument, ...]
@@ -282,8 +280,7 @@ class Trace:
 
 @contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Pause garbage collection: nodes live as long as their graph, and visiting them takes a third of the
-    time."""
+    """Pause garbage collection, which would take a third of the time and find nothing."""
     paused = gc.isenabled()
     gc.disable()
     try:
@@ -301,32 +298,20 @@ def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) ->
     return [_symbols(graph, name, shape[1:], start + step * k) for k in range(shape[0])]
 
 
-def _parts(result: Any) -> tuple[list[Any], list[str]]:
-    """Return the outputs that a returned value consists of, and names for them."""
+def _parts(result: Any) -> tuple[list[Any], list[str], Callable[[Sequence[Any]], Any]]:
+    """Return the outputs that a returned value consists of, names for them, and what arranges them again."""
     if isinstance(result, Mapping | tuple) and not result:
         raise TracingError("a traced function returns one scalar, list or spatial value at least; got none")
     if isinstance(result, Mapping):
-        return list(result.values()), [str(key) for key in result]
-    if isinstance(result, tuple):
-        fields = getattr(result, "_fields", None)
-        return list(result), list(fields or (f"output{k}" for k in range(len(result))))
-    return [result], ["output"]
-
-
-def _rebuilder(result: Any) -> Callable[[Sequence[Any]], Any]:
-    if isinstance(result, Mapping):
         keys = list(result)
-        return lambda arrays: dict(zip(keys, arrays, strict=True))
+        rebuild = lambda arrays: dict(zip(keys, arrays, strict=True))
+        return list(result.values()), [str(key) for key in keys], rebuild
     if isinstance(result, tuple):
         kind: Any = type(result)
-        return lambda arrays: kind(*arrays) if hasattr(kind, "_fields") else tuple(arrays)
-    return lambda arrays: arrays[0]
-
-
-def _output(graph: Graph, name: str, value: Any, flatten: Flatten | None) -> ArrayOutput:
-    values: list[Expression] = []
-    shape = _collect(graph, name, value, flatten, values)
-    return ArrayOutput(name, shape, tuple(values))
+        fields = getattr(kind, "_fields", None)
+        names = fields or (f"output{k}" for k in range(len(result)))
+        return list(result), list(names), (lambda arrays: kind(*arrays)) if fields is not None else tuple
+    return [result], ["output"], lambda arrays: arrays[0]
 
 
 def _collect(
