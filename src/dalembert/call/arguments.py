@@ -191,6 +191,9 @@ def broadcast_batches(
     """Return the batch shape of each argument, and of the call."""
     pairs = list(zip(signature, shapes, strict=True))
     batches = [shape[: len(shape) - len(item.shape)] for item, shape in pairs]
+    distinct = {batch for batch in batches if batch}
+    if len(distinct) <= 1:  # most calls
+        return batches, distinct.pop() if distinct else ()
     try:
         return batches, np.broadcast_shapes(*batches)
     except (ValueError, RuntimeError):  # the latter for too many axes
@@ -259,7 +262,7 @@ def _room(name: str, shape: tuple[int, ...], dtype: str) -> Array:
 
 
 def given_results(signature: Sequence[ArrayArgument], out: object) -> list[Any]:
-    """Return the arrays of `out`, one for each result; None where there is none."""
+    """Return the arrays of `out`, one for each result, or None for each."""
     if out is None:
         return [None] * len(signature)
     arrays = list(out) if isinstance(out, (tuple, list)) else [out]
@@ -339,8 +342,9 @@ def _batch_hint(argument: ArrayArgument) -> str:
 
 def _matrix(array: Array, argument: ArrayArgument, own: tuple[int, ...], batch: tuple[int, ...]) -> Array:
     """Return the array as `(rows, size)`, or as one row `(1, size)` for all samples."""
-    if all(length == 1 for length in own):
-        return np.require(array.reshape(1, argument.size), requirements=["C", "A"])
+    if not own or all(length == 1 for length in own):
+        row = array.reshape(1, argument.size)
+        return row if row.flags.c_contiguous and row.flags.aligned else np.require(row, None, ["C", "A"])
     if own != batch:
         array = np.broadcast_to(array, batch + argument.shape)
     count = math.prod(batch)

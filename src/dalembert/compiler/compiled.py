@@ -150,9 +150,7 @@ def _require_compiled(function: object, name: str) -> CompiledFunction:
 
 
 def _is_public(function: Callable[..., Any], name: str) -> bool:
-    """Return whether a function is one of the library's functions of arrays, and not another of the same
-    name.
-    """
+    """Return whether a function is itself one of the library's functions of arrays."""
     place = str(getattr(function, "__module__", ""))
     return (
         place.startswith((*CATALOGUED, *UNCOMPILED))
@@ -199,15 +197,15 @@ def _arguments(
     function: Callable[..., Any], model: Model, inputs: Mapping[str, int | tuple[int, ...]]
 ) -> tuple[ArrayArgument, ...]:
     """Return the array arguments: those without a default, or with a shape in `inputs`."""
+    name = getattr(function, "__qualname__", repr(function))
     try:
         listed = list(inspect.signature(function).parameters.values())
     except ValueError:  # functions written in C may have none
         raise ArgumentError(
-            f"{_name(function)} does not say what its arguments are; write a function of (model, q, …) "
-            "around it"
+            f"{name} does not say what its arguments are; write a function of (model, q, …) around it"
         ) from None
     if not listed:
-        raise ArgumentError(f"{_name(function)} takes no arguments; its first one must be the model")
+        raise ArgumentError(f"{name} takes no arguments; its first one must be the model")
     arguments = []
     for item in listed[1:]:
         if item.kind in (item.VAR_POSITIONAL, item.VAR_KEYWORD) or (
@@ -215,21 +213,17 @@ def _arguments(
         ):
             continue
         if item.kind is item.KEYWORD_ONLY:
-            raise ArgumentError(
-                f"{_name(function)}: {item.name} is keyword-only; arrays must be positional arguments"
-            )
+            raise ArgumentError(f"{name}: {item.name} is keyword-only; arrays must be positional arguments")
         shape = inputs[item.name] if item.name in inputs else argument_shape(model, item.name)
         if shape is None:
             raise ArgumentError(
-                f'{_name(function)}: the shape of "{item.name}" is not known by its name; give it, '
+                f'{name}: the shape of "{item.name}" is not known by its name; give it, '
                 f'for instance inputs={{"{item.name}": (3,)}}'
             )
         arguments.append(ArrayArgument(item.name, _checked_shape(item.name, shape)))
     unknown = set(inputs) - {item.name for item in listed[1:]}
     if unknown:
-        raise UnknownNameError.of(
-            f"argument of {_name(function)}", min(unknown), [item.name for item in listed[1:]]
-        )
+        raise UnknownNameError.of(f"argument of {name}", min(unknown), [item.name for item in listed[1:]])
     return tuple(arguments)
 
 
@@ -245,7 +239,3 @@ def _checked_shape(name: str, given: object) -> tuple[int, ...]:
             f'inputs: the shape of "{name}" is {given!r}; give a length or a tuple of lengths, such as (3,)'
         )
     return shape
-
-
-def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__qualname__", repr(function))

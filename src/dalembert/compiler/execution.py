@@ -105,18 +105,6 @@ def _dense_rows(rows: Sequence[int]) -> list[int]:
 class Columns:
     """The directions of a Jacobian; `product(*arguments, *changes)` is J times a change of the arguments."""
 
-    __slots__ = (
-        "_changes",
-        "_colours",
-        "_ends",
-        "_gradient",
-        "_rows",
-        "_weights",
-        "count",
-        "masks",
-        "product",
-    )
-
     def __init__(
         self,
         product: Any,
@@ -459,9 +447,7 @@ class CompiledFunction:
         )
 
     def _hand_back(self, results: list[Any]) -> Any:
-        """Return the results as the function returns them: one bare, several as a tuple, or a user's own
-        form.
-        """
+        """Return the results in the form of the function: one bare, several as a tuple, or a user's own."""
         if self._recipe.identity is None:
             return self._kernels.lower().rebuild(results)
         return group_results(

@@ -38,18 +38,6 @@ ANNOUNCE_AFTER_SECONDS: Final = 1.0
 class Kernels:
     """A compiled recipe: a program, its results, a kernel for each width ("scalar", "lanes") and GPU."""
 
-    __slots__ = (
-        "__weakref__",
-        "_gpu_kernels",
-        "_kernels",
-        "_lock",
-        "_lowered",
-        "_results",
-        "dtype",
-        "recipe",
-        "rollout",
-    )
-
     def __init__(
         self,
         recipe: Recipe,
@@ -155,9 +143,7 @@ class Kernels:
         )
 
     def _lanes(self, width: str) -> int:
-        """Return how many samples a kernel computes at once; fewer for a tree whose states would fill the
-        cache.
-        """
+        """Return the samples computed at once; fewer if the states of a tree would fill the cache."""
         if width == "scalar":
             return 1
         lanes = codegen.default_lanes(self.dtype)

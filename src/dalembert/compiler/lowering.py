@@ -44,8 +44,6 @@ from dalembert.tracing.graph import Graph, check_size
 from dalembert.tracing.program import ArraySpec, Program, Statement
 from dalembert.tracing.trace import ArrayOutput, Trace, trace
 
-__all__ = ["POSITIONS", "QUATERNION_TOLERANCE", "Lowered", "Recipe", "lower", "trace_recipe"]
-
 POSITIONS: Final = ("q", "q0", "q1", "q2", "q_ref")
 """Arguments of these names are configurations: their quaternions are checked, and derivatives by them
 are taken on the tangent space."""
@@ -116,10 +114,6 @@ class Recipe:
         more = (item for derivative in self.derivatives for item in derivative.inputs)
         return (*self.arguments, *more)
 
-    def without_derivatives(self) -> Recipe:
-        """Return the recipe of the function itself."""
-        return dataclasses.replace(self, derivatives=())
-
     def charts(self) -> dict[str, Chart]:
         """Return the tangent spaces of configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
         rates = self._rates if self.tangents is None else partial(_recorded_rates, self.tangents)
@@ -129,9 +123,7 @@ class Recipe:
 
     def _rates(self, q: Sequence[Scalar]) -> list[list[Scalar]]:
         """Return dq/dt for each unit velocity."""
-        n = self.model.nv
-        units = [[1.0 if i == j else 0.0 for i in range(n)] for j in range(n)]
-        return [configuration.position_rate(self.model, q, unit) for unit in units]
+        return [configuration.position_rate(self.model, q, unit) for unit in np.eye(self.model.nv).tolist()]
 
     def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         """Call `function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
@@ -219,7 +211,7 @@ def _lower_unrolled(recipe: Recipe, dtype: str) -> Lowered:
     traced = dataclasses.replace(whole, outputs=outputs)
     check = _rejection_condition(traced.graph, recipe, dtype, measures)
     if traced.graph.loops and recipe.derivatives:
-        lowered = _assemble_program(traced, recipe.without_derivatives(), check)
+        lowered = _assemble_program(traced, dataclasses.replace(recipe, derivatives=()), check)
         charts = Charts(traced.graph, recipe.charts(), _shapes(recipe))
         return _differentiate_program(recipe, lowered.program, lowered.results, charts, traced.rebuild)
     for derivative in recipe.derivatives:
@@ -260,13 +252,10 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         tables=tree.tables | graph.tables,
         check=_rejection_condition(graph, recipe, dtype),
     )
+    results = [ArrayArgument("output", (result.size,))]
     return _differentiate_program(
-        recipe, program, [ArrayArgument("output", (result.size,))], _TableCharts(tree, recipe), _only
+        recipe, program, results, _TableCharts(tree, recipe), lambda arrays: arrays[0]
     )
-
-
-def _only(results: Sequence[Any]) -> Any:
-    return results[0]
 
 
 def _differentiate_program(
@@ -291,19 +280,27 @@ class _TableCharts(Charts):
         self._tree = tree
 
     def rate(self, argument: str, change: str, target: str) -> Statement:
-        q, dq = InputTable(self.graph, argument), InputTable(self.graph, change)
-        return self._tree.per_joint(target, "q", partial(_rate, q, dq))
+        q: Any = InputTable(self.graph, argument)
+        dq: Any = InputTable(self.graph, change)
+
+        def joint_rate(body: Body) -> list[Scalar]:
+            return body.joint.position_rate(body.own_q(q), body.own_v(dq))
+
+        return self._tree.per_joint(target, "q", joint_rate)
 
     def slope(self, argument: str, slope: str, target: str) -> Statement:
-        q, own = InputTable(self.graph, argument), InputTable(self.graph, slope)
-        return self._tree.per_joint(target, "v", partial(_tangent_slope, q, own))
+        q: Any = InputTable(self.graph, argument)
+        slopes: Any = InputTable(self.graph, slope)
+
+        def joint_slope(body: Body) -> list[Scalar]:
+            own_q, own = body.own_q(q), body.own_q(slopes)
+            rates = [body.joint.position_rate(own_q, unit) for unit in np.eye(body.nv).tolist()]
+            return [sum((a * b for a, b in zip(rate, own, strict=True)), 0.0) for rate in rates]
+
+        return self._tree.per_joint(target, "v", joint_slope)
 
     def directions(self, argument: str) -> NoReturn:
         raise TracingError("the Jacobian of a tree in loops is made of products with directions")
-
-
-def _rate(q: InputTable, dq: InputTable, body: Body) -> list[Scalar]:
-    return body.joint.position_rate(body.own_q(q), body.own_v(dq))  # type: ignore[arg-type]
 
 
 def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scalar]]:
@@ -311,14 +308,6 @@ def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scala
     (values,) = replay(tangents, q[0].graph, {"q": q})
     size = len(q)
     return [values[k : k + size] for k in range(0, len(values), size)]
-
-
-def _tangent_slope(q: InputTable, slope: InputTable, body: Body) -> list[Scalar]:
-    """Return Q(q)^T slope of one joint."""
-    own_q, own = body.own_q(q), body.own_q(slope)  # type: ignore[arg-type]
-    units = [[1.0 if i == j else 0.0 for i in range(body.nv)] for j in range(body.nv)]
-    rates = [body.joint.position_rate(own_q, unit) for unit in units]
-    return [sum((a * b for a, b in zip(rate, own, strict=True)), 0.0) for rate in rates]
 
 
 def as_lists(value: Any) -> Any:

@@ -34,8 +34,6 @@ from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.trace import Trace
 
-__all__ = ["RecordedFunction", "kept_kernel", "record_function"]
-
 Made = TypeVar("Made")
 
 KEPT_KERNELS: Final = 16
@@ -127,11 +125,14 @@ def record_function(
     if reads is not None and reads.is_unchanged():
         known.keep(function, reads, new)
         return new
-    program = (_code(function), new.digest)
+    inner = _owners(function)[0]
+    is_plain = type(inner) is FunctionType
+    name = inner.__qualname__ if is_plain else type(inner).__qualname__
+    program = (inner.__code__ if is_plain else name, new.digest)
     if program not in known.programs:
         if digest_of(trace_recipe(recipe)) != new.digest:
             raise TracingError(
-                f"the {role} {_name(function)} is another program each time it is traced: it reads something "
+                f"the {role} {name} is another program each time it is traced: it reads something "
                 "that changes by itself, such as random numbers, a clock or an iterator. Give such values as "
                 "an array, by `parameters=`, or take a `callback`, which is called before each step"
             )
@@ -168,14 +169,3 @@ def _flat(array: Any) -> list[Scalar]:
     if isinstance(array, list | tuple):
         return [item for part in array for item in _flat(part)]
     return [array]
-
-
-def _code(function: Callable[..., Any]) -> object:
-    """Return what functions of the same code have in common."""
-    inner = _owners(function)[0]
-    return inner.__code__ if type(inner) is FunctionType else type(inner).__qualname__
-
-
-def _name(function: Callable[..., Any]) -> str:
-    inner = _owners(function)[0]
-    return inner.__qualname__ if type(inner) is FunctionType else type(inner).__qualname__

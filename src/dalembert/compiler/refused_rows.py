@@ -12,8 +12,6 @@ from dalembert.call.arguments import Array, Rows
 from dalembert.compiler.lowering import QUATERNION_TOLERANCE, Recipe
 from dalembert.errors import StateError
 
-__all__ = ["flagged_rows", "off_unit_rows", "refusal_of", "refused_rows"]
-
 MAY_BE_INFINITE: Final = ("effort",)
 """Arguments of the library's functions that may be infinite, which means no limit."""
 

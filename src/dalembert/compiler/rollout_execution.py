@@ -9,7 +9,7 @@ loop over t is in the kernel, each thread takes whole samples through all their 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -29,8 +29,6 @@ from dalembert.tracing.program import OperationCount, count_program
 
 if TYPE_CHECKING:
     from dalembert.compiler.gpu.rollout_launches import GpuRollout
-
-__all__ = ["CompiledRollout", "RolloutRun", "compile_rollout"]
 
 MAX_STEPS: Final = 2**63 - 1
 """Kernels count steps in 64-bit integers."""
@@ -126,29 +124,11 @@ class CompiledRollout:
         kernel of another width, and traced again then."""
         self._kernels.drop_program()
 
-    def on_gpu(
-        self,
-        values: Mapping[str, object],
-        *,
-        steps: int,
-        every: int,
-        starts: Mapping[int, str | float],
-        unwanted: Collection[str] = (),
-    ) -> GpuRollout:
-        """Launch all steps at once, with arguments by name, arrays on a GPU among them.
-
-        `starts`: results, by number, whose frames begin with the start: with the value of an argument, or
-        with a number. `unwanted`: carried arguments of which nobody wants frames.
-        """
-        found: GpuRollout = rollout_bridge_of(values.values()).launch_rollout(
-            self._kernels,
-            self._rollout,
-            values,
-            steps=steps,
-            every=every,
-            starts=starts,
-            unwanted=unwanted,
-        )
+    def on_gpu(self, values: Mapping[str, object], **options: Any) -> GpuRollout:
+        """Launch all steps at once, with arguments by name, arrays on a GPU among them, and the options of
+        `launch_rollout`."""
+        bridge = rollout_bridge_of(values.values())
+        found: GpuRollout = bridge.launch_rollout(self._kernels, self._rollout, values, **options)
         return found
 
     def start(
@@ -192,18 +172,6 @@ class RolloutRun:
     Steps read one set of state arrays and write another, and then `done`, `state` and `refused` change
     together, by one assignment: an interrupt, whenever it comes, leaves what was reached before.
     """
-
-    __slots__ = (
-        "_inputs",
-        "_kernels",
-        "_measured",
-        "_reached",
-        "_rollout",
-        "_rows",
-        "every",
-        "outputs",
-        "steps",
-    )
 
     def __init__(
         self, kernels: Kernels, rollout: codegen.Rollout, rows: Rows, steps: int, every: int

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -110,11 +110,16 @@ def body_numbers(body: Body) -> list[float]:
 
 
 def with_numbers(body: Body, values: list[Any]) -> Body:
+    """Return a body with other constants, in the order of `body_numbers`."""
     split = len(body.joint.parameters())
     end = len(values) - len(_ratios(body.dependence))
     placement, inertia, armature = rebuild(_constants(body), values[split:end])
     joint = body.joint.with_parameters(values[:split])
-    dependence = _with_ratios(body.dependence, values[end:])
+    dependence = body.dependence
+    if dependence is not None:
+        offset, *ratios = values[end:]
+        terms = ((q, v, ratio) for (q, v, _), ratio in zip(dependence.terms, ratios, strict=True))
+        dependence = Dependence(tuple(terms), offset)
     return replace(
         body, joint=joint, placement=placement, inertia=inertia, armature=armature, dependence=dependence
     )
@@ -129,13 +134,6 @@ def body_kind(body: Body) -> Any:
 def _ratios(dependence: Dependence | None) -> list[float]:
     """Return the numbers of a coupling: its offset and the ratio of each term."""
     return [] if dependence is None else [dependence.offset, *(ratio for _, _, ratio in dependence.terms)]
-
-
-def _with_ratios(dependence: Dependence | None, values: list[Any]) -> Dependence | None:
-    if dependence is None:
-        return None
-    terms = tuple((q, v, ratio) for (q, v, _), ratio in zip(dependence.terms, values[1:], strict=True))
-    return Dependence(terms, values[0])
 
 
 def _shape(value: Any) -> Any:
@@ -178,9 +176,7 @@ def carry_slots(parents: Sequence[int]) -> Slots:
 
 
 def sum_slots(parents: Sequence[int]) -> Slots:
-    """Assign slots inward: a body's slot is taken by its last child, which comes first, and freed by the
-    body.
-    """
+    """Assign slots inward: a body's last child, which comes first, takes its slot, the body frees it."""
     slots, free, used = {-1: 0}, list[int](), 1
     for body in reversed(range(len(parents))):
         for needy in (body, parents[body]):
@@ -208,30 +204,30 @@ OFFSETS: Final = {"q": "q offset", "v": "v offset"}
 FOLLOWED: Final = "place in {} of term {}"
 
 
+Step: TypeAlias = Callable[[Body, Any], tuple[Any, Any]]
+
+
+class _Passing(NamedTuple):
+    """The entries of a state that the bodies of a pass exchange: each a literal or None, and for each kind of
+    body those sent on and the own result."""
+
+    array: str
+    literals: list[float | None]
+    sent: list[list[Any]]
+    owns: list[Any]
+
+    @property
+    def entries(self) -> list[int]:
+        """The entries that are no literals."""
+        return [j for j, number in enumerate(self.literals) if number is None]
+
+    def address(self, row: str, entry: int) -> Address:
+        return Address(self.array, row, len(self.literals), entry)
+
+
 @final
 class TableTree(Tree):
     """The tree's passes as loops; `statements`, `states`, `outputs` and `tables` become its Program's."""
-
-    __slots__ = (
-        "_handles",
-        "_needed",
-        "_slots",
-        "_tree",
-        "bodies",
-        "closure",
-        "constraints",
-        "graph",
-        "gravity",
-        "loop_names",
-        "loops",
-        "nq",
-        "nv",
-        "outputs",
-        "parents",
-        "statements",
-        "states",
-        "tables",
-    )
 
     def __init__(
         self, tree: Tree, graph: Graph, needed: frozenset[tuple[str, int, int]] | None = None
@@ -245,106 +241,76 @@ class TableTree(Tree):
         self.outputs: list[ArraySpec] = []
         self.tables: dict[str, np.ndarray[Any, Any]] = {}
         self._slots: dict[str, int] = {}
-        self.parents = tree.parents
-        self.gravity = tree.gravity
+        self.parents, self.gravity = tree.parents, tree.gravity
         self.nq, self.nv = tree.nq, tree.nv
         self.loops, self.loop_names = tree.loops, tree.loop_names
         self.constraints, self.closure = tree.constraints, tree.closure
         self._handles = self._tabulate()
         self.bodies = tree.bodies
 
-    def outward(self, step: Callable[[Body, Any], tuple[Any, Any]], base: Any) -> PerBody[Any]:
-        width = len(leaves(base))
-        carry = self._state("carry", width * self._slots["carry"])
+    def outward(self, step: Step, base: Any) -> PerBody[Any]:
         own_row, parent_row = CARRY
-
-        def receive(kept: list[Any]) -> Any:
-            return rebuild(
-                base,
-                [self._either(leaf, Address(carry, parent_row, width, j)) for j, leaf in enumerate(kept)],
-            )
-
-        kept, sent, owns = self._settle(step, leaves(base), receive)
-        start = [
-            Store.fixed(carry, j, self._node(leaf)) for j, leaf in enumerate(leaves(base)) if kept[j] is None
+        passing = self._trace_kinds(step, base, "carry", parent_row)
+        start = leaves(base)
+        self.statements.append(
+            Straight(tuple(Store.fixed(passing.array, j, self._node(start[j])) for j in passing.entries))
+        )
+        stores = [
+            tuple(Store(passing.address(own_row, j), self._node(values[j])) for j in passing.entries)
+            for values in passing.sent
         ]
-        self.statements.append(Straight(tuple(start)))
-        passed = [
-            tuple(
-                Store(Address(carry, own_row, width, j), self._node(leaf))
-                for j, leaf in enumerate(values)
-                if kept[j] is None
-            )
-            for values in sent
-        ]
-        return self._loop(passed, owns, reverse=False)
+        return self._loop(stores, passing.owns, reverse=False)
 
-    def inward(self, step: Callable[[Body, Any], tuple[Any, Any]], zero: Any) -> tuple[PerBody[Any], Any]:
-        width = len(leaves(zero))
-        sums = self._state("gathered", width * self._slots["sum"])
+    def inward(self, step: Step, zero: Any) -> tuple[PerBody[Any], Any]:
         own_row, parent_row = SUM
-
-        def receive(kept: list[Any]) -> Any:
-            return rebuild(
-                zero, [self._either(leaf, Address(sums, own_row, width, j)) for j, leaf in enumerate(kept)]
-            )
-
-        kept, sent, owns = self._settle(step, leaves(zero), receive)
-        entries = [j for j, leaf in enumerate(kept) if leaf is None]
+        passing = self._trace_kinds(step, zero, "gathered", own_row)
         # A body has read its sum: the slot is cleared for its next user, which may be the parent at once.
-        cleared = tuple(Store(Address(sums, own_row, width, j), self._node(0.0)) for j in entries)
-        passed = [
+        cleared = [Store(passing.address(own_row, j), self._node(0.0)) for j in passing.entries]
+        stores = [
             (
                 *cleared,
                 *(
-                    Store(Address(sums, parent_row, width, j), self._node(values[j]), accumulate=True)
-                    for j in entries
+                    Store(passing.address(parent_row, j), self._node(values[j]), accumulate=True)
+                    for j in passing.entries
                 ),
             )
-            for values in sent
+            for values in passing.sent
         ]
-        result = self._loop(passed, owns, reverse=True)
-        world = [self._either(leaf, Address.fixed(sums, j)) for j, leaf in enumerate(kept)]
+        result = self._loop(stores, passing.owns, reverse=True)
+        world = [
+            self.graph.load(Address.fixed(passing.array, j)) if number is None else number
+            for j, number in enumerate(passing.literals)
+        ]
         return result, rebuild(zero, world)
 
     def collect(self, per_body: PerBody[Sequence[Scalar]] | Sequence[Sequence[Scalar]]) -> Any:
         array = f"collected {len(self.outputs)}"
         self.outputs.append(ArraySpec(array, self.nv))
-        cases = tuple(
-            self._joint_force_stores(array, body, leaves(per_body[body.index])) for body in self._handles
-        )
+        coupled = any(body.dependence is not None for body in self._handles)
+        cases = []
+        for body in self._handles:
+            values = leaves(per_body[body.index])
+            if body.dependence is None:
+                places = [(Address(array, OFFSETS["v"], 1, j), leaf) for j, leaf in enumerate(values)]
+            else:  # a joint that follows others stores G^T tau at their places
+                places = [
+                    (Address(array, place.table, 1, 0), ratio * values[0])  # type: ignore[attr-defined]
+                    for _, place, ratio in body.dependence.terms
+                ]
+            cases.append(tuple(Store(at, self._node(leaf), accumulate=coupled) for at, leaf in places))
         self._append(cases, reverse=False)
         return TableVector(array, self.nv)
 
     def per_joint(self, array: str, order: str, step: Callable[[Body], Sequence[Scalar]]) -> Loop:
-        """Return a loop that stores the results of `step` for each independent joint at its places in q or in
-        v.
-        """
-        cases = tuple(
-            ()
-            if body.dependence is not None
-            else tuple(
+        """Return a loop that stores `step` of each independent joint at its places in q or in v."""
+        cases = [
+            tuple(
                 Store(Address(array, OFFSETS[order], 1, j), self._node(leaf))
-                for j, leaf in enumerate(step(body))
+                for j, leaf in enumerate(step(body) if body.dependence is None else ())
             )
             for body in self._handles
-        )
-        return Loop(len(self._tree.bodies), False, KINDS if len(cases) > 1 else None, cases)
-
-    def _joint_force_stores(self, array: str, body: Body, values: list[Any]) -> Case:
-        """Return the stores of a joint's forces at its own places; a joint that follows others stores G^T tau
-        at theirs.
-        """
-        if body.dependence is None:
-            coupled = any(other.dependence is not None for other in self._handles)
-            return tuple(
-                Store(Address(array, OFFSETS["v"], 1, j), self._node(leaf), accumulate=coupled)
-                for j, leaf in enumerate(values)
-            )
-        return tuple(
-            Store(Address(array, place.table, 1, 0), self._node(ratio * values[0]), accumulate=True)  # type: ignore[attr-defined]
-            for _, place, ratio in body.dependence.terms
-        )
+        ]
+        return self._over_bodies(cases, reverse=False)
 
     def leaves_read(self) -> frozenset[tuple[str, int, int]]:
         """Return (state, kind, leaf) of the stored results that some later pass reads."""
@@ -372,28 +338,32 @@ class TableTree(Tree):
                 return frozenset(read)
             stored = kept
 
-    def _settle(
-        self,
-        step: Callable[[Body, Any], tuple[Any, Any]],
-        start: list[Any],
-        receive: Callable[[list[Any]], Any],
-    ) -> tuple[list[Any], list[list[Any]], list[Any]]:
-        """Trace every kind; an entry of the carry stays a literal while all kinds pass it on."""
-        kept = [literal(leaf) for leaf in start]
+    def _trace_kinds(self, step: Step, start: Any, role: str, row: str) -> _Passing:
+        """Trace every kind of body on what it reads in a row of a new state; an entry that all kinds pass on
+        as the literal that it was at the start stays that literal."""
+        literals = [literal(leaf) for leaf in leaves(start)]
+        width = len(literals)
+        array = self._state(role, width * self._slots[row])
         while True:
-            results = [step(body, receive(kept)) for body in self._handles]
+            results = []
+            for body in self._handles:
+                received = [
+                    self.graph.load(Address(array, row, width, j)) if number is None else number
+                    for j, number in enumerate(literals)
+                ]
+                results.append(step(body, rebuild(start, received)))
             sent = [leaves(carry) for carry, _ in results]
             settled = [
                 number
                 if number is not None and all(literal(values[j]) == number for values in sent)
                 else None
-                for j, number in enumerate(kept)
+                for j, number in enumerate(literals)
             ]
-            if settled == kept:
-                return kept, sent, [own for _, own in results]
-            kept = settled
+            if settled == literals:
+                return _Passing(array, literals, sent, [own for _, own in results])
+            literals = settled
 
-    def _loop(self, passed: list[Case], owns: list[Any], *, reverse: bool) -> PerBody[Any]:
+    def _loop(self, passed: Sequence[Case], owns: list[Any], *, reverse: bool) -> PerBody[Any]:
         """Append the loop that passes carries on and keeps what later passes read of the owns."""
         name = f"{OWN} {len(self.states)}"
         places = [self._places(name, kind, own) for kind, own in enumerate(owns)]
@@ -411,31 +381,31 @@ class TableTree(Tree):
             for k, at in place.items():
                 later[k] = self.graph.load(Address(name, None, width, at))
             templates.append((own, later))
-        self._append(tuple(cases), reverse=reverse)
+        self._append(cases, reverse=reverse)
         return TableOwns(templates)
 
     def _places(self, state: str, kind: int, own: Any) -> dict[int, int]:
-        """Return which leaves of a result are stored, in which column: all at first, then those needed."""
-        kept = [k for k, leaf in enumerate(leaves(own)) if self._must_keep(leaf)]
+        """Return which leaves of a result are stored, in which column: all at first, then those needed.
+
+        Literals, constants of the tables and inputs can be had again in any loop.
+        """
+        stored = {item.name for item in self.states}
+        kept = [
+            k
+            for k, leaf in enumerate(leaves(own))
+            if literal(leaf) is None and (leaf.op != "load" or leaf.data.array in stored)
+        ]
         if self._needed is None:
             return {k: k for k in kept}
         return {k: at for at, k in enumerate(k for k in kept if (state, kind, k) in self._needed)}
 
-    def _append(self, cases: tuple[Case, ...], *, reverse: bool) -> None:
+    def _append(self, cases: Sequence[Case], *, reverse: bool) -> None:
         if any(cases):
-            kinds = KINDS if len(cases) > 1 else None
-            self.statements.append(Loop(len(self._tree.bodies), reverse, kinds, cases))
+            self.statements.append(self._over_bodies(cases, reverse=reverse))
 
-    def _must_keep(self, leaf: Any) -> bool:
-        """Return whether a value is stored: literals, constants of the tables and inputs can be had again in
-        any loop.
-        """
-        if literal(leaf) is not None:
-            return False
-        return not (leaf.op == "load" and leaf.data.array not in {state.name for state in self.states})
-
-    def _either(self, number: float | None, address: Address) -> Any:
-        return self.graph.load(address) if number is None else number
+    def _over_bodies(self, cases: Sequence[Case], *, reverse: bool) -> Loop:
+        kinds = KINDS if len(cases) > 1 else None
+        return Loop(len(self._tree.bodies), reverse, kinds, tuple(cases))
 
     def _node(self, leaf: Any) -> Expression:
         return leaf if isinstance(leaf, Expression) else self.graph.constant(float(leaf))
@@ -462,9 +432,9 @@ class TableTree(Tree):
                 numbers[body.index, : len(rows[body.index])] = rows[body.index]
                 kinds[body.index] = kind
         self.tables[NUMBERS] = numbers.ravel()
-        for names, rows_used, role in ((CARRY, carry_slots, "carry"), (SUM, sum_slots, "sum")):
-            own, parent, self._slots[role] = rows_used(self._tree.parents)
-            self.tables[names[0]], self.tables[names[1]] = own, parent
+        for names, assign in ((CARRY, carry_slots), (SUM, sum_slots)):
+            self.tables[names[0]], self.tables[names[1]], count = assign(self._tree.parents)
+            self._slots |= dict.fromkeys(names, count)
         self.tables[OFFSETS["q"]] = np.asarray([body.q_slice.start for body in bodies], np.int64)
         self.tables[OFFSETS["v"]] = np.asarray([body.v_slice.start for body in bodies], np.int64)
         self._tabulate_couplings()

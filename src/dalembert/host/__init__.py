@@ -1,4 +1,4 @@
-"""What the library needs of its host: the process, its files, captured values, arrays of other libraries."""
+"""The host of the library: the process, its files, captured values, arrays of other libraries."""
 
 from __future__ import annotations
 

@@ -124,21 +124,20 @@ def reads_of(function: Callable[..., Any]) -> Reads | None:
         reads.add(function)
     except Exception:  # objects of the caller's may be as odd as they like; without a proof there is a trace
         return None
-    reads.forget_path()
+    reads._seen.clear()  # only the search needs it, and the function itself must not be kept alive
     return reads
 
 
 @final
+@dataclasses.dataclass(slots=True, eq=False)
 class Reads:
     """The values that a function reads, as they were."""
 
-    __slots__ = ("_arrays", "_contents", "_reads", "_seen")
-
-    def __init__(self) -> None:
-        self._reads: list[tuple[Callable[[], Any], Any]] = []  # what reads a value, and the value then
-        self._contents: list[tuple[Any, tuple[Any, ...]]] = []
-        self._arrays: list[tuple[np.ndarray[Any, Any], Any, bytes]] = []
-        self._seen: dict[int, Any] = {}
+    _reads: list[tuple[Callable[[], Any], Any]] = dataclasses.field(default_factory=list)
+    """What reads a value, and the value then."""
+    _contents: list[tuple[Any, tuple[Any, ...]]] = dataclasses.field(default_factory=list)
+    _arrays: list[tuple[np.ndarray[Any, Any], Any, bytes]] = dataclasses.field(default_factory=list)
+    _seen: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def is_unchanged(self) -> bool:
         """Return whether all of it is the same now."""
@@ -151,10 +150,6 @@ class Reads:
         return all(
             _layout(array) == layout and array.tobytes() == content for array, layout, content in self._arrays
         )
-
-    def forget_path(self) -> None:
-        """Drop what only the search needs, so that the function itself is not kept alive."""
-        self._seen.clear()
 
     def add(self, value: Any) -> None:
         """Record a value and what can be reached from it; raise where that is not known."""
@@ -192,6 +187,12 @@ class Reads:
         for item in content:
             self.add(item)
 
+    def _watch(self, read: Callable[..., Any], *args: Any) -> Any:
+        """Read a value, and record it with what reads it again."""
+        value = read(*args)
+        self._reads.append((functools.partial(read, *args), value))
+        return value
+
     def _add_function(self, function: types.FunctionType) -> None:
         if _is_of_library(function):
             return
@@ -199,14 +200,12 @@ class Reads:
             raise _UnprovenError
         self._contents.append((function.__dict__, ()))
         for part in ("__code__", "__defaults__", "__kwdefaults__", "__dict__"):
-            read = functools.partial(_part, weakref.ref(function), part)
-            self._reads.append((read, getattr(function, part)))
+            self._watch(_part, weakref.ref(function), part)
         self.add(function.__defaults__)
         self.add(function.__kwdefaults__)
         free: dict[str, Any] = {}
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-            free[name] = _content_of(cell)
-            self._reads.append((functools.partial(_content_of, cell), free[name]))
+            free[name] = self._watch(_content_of, cell)
             if free[name] is not _MISSING and not _is_namespace(free[name]):
                 self.add(free[name])
         builtin: Mapping[str, Any] = getattr(function, "__builtins__")  # noqa: B009 - unknown to type checkers
@@ -236,7 +235,9 @@ class Reads:
             elif space is not None:
                 raise _UnprovenError  # a module or a class that goes elsewhere
             elif op == "LOAD_GLOBAL":
-                value = self._read(names, name) if name in names else self._read_builtin(names, builtin, name)
+                value = self._watch(names.get, name, _MISSING)
+                if value is _MISSING:  # no global hides the builtin
+                    value = self._read(builtin, name)
             elif op == "LOAD_DEREF":
                 value = free.get(name)
             if _is_namespace(value):
@@ -248,39 +249,25 @@ class Reads:
                 self._add_code(constant, names, builtin, free)
 
     def _read(self, mapping: Mapping[str, Any], name: str) -> Any:
-        """Record an entry of the dictionary of a module."""
-        value = mapping.get(name, _MISSING)
+        """Record an entry of the dictionary of a module or a class."""
+        value = self._watch(mapping.get, name, _MISSING)
         if value is _MISSING:
             raise _UnprovenError
-        self._note(mapping, name, value)
         return value
-
-    def _note(self, mapping: Mapping[str, Any], name: str, value: Any) -> None:
-        self._reads.append((functools.partial(mapping.get, name, _MISSING), value))
-
-    def _note_bases(self, kind: type) -> None:
-        self._reads.append((functools.partial(getattr, kind, "__mro__"), kind.__mro__))
 
     def _read_from(self, space: Any, name: str) -> Any:
         """Record an attribute of a module, or of a class of the caller's."""
         if isinstance(space, types.ModuleType):
             return self._read(space.__dict__, name)
-        self._note_bases(space)
+        self._watch(getattr, space, "__mro__")
         for each in space.__mro__:
-            members = each.__dict__
-            if name in members:
-                value = self._read(members, name)
+            value = self._watch(each.__dict__.get, name, _MISSING)
+            if value is not _MISSING:
                 (part,) = _parts_of_member(name, value)
                 if type(value) is property:
                     raise _UnprovenError  # of the class it is the property itself
                 return part
-            self._note(members, name, _MISSING)
         raise _UnprovenError
-
-    def _read_builtin(self, names: Mapping[str, Any], builtin: Mapping[str, Any], name: str) -> Any:
-        """Record that no global hides a builtin, and the builtin."""
-        self._note(names, name, _MISSING)
-        return self._read(builtin, name)
 
     def _add_instance(self, value: Any) -> None:
         """Record an instance of a plain class of the caller's: its attributes and its methods."""
@@ -288,8 +275,8 @@ class Reads:
         if type(kind) not in (type, abc.ABCMeta):
             raise _UnprovenError
         own = _attributes(value)
-        self._reads.append((functools.partial(_type_of, _reference(value)), kind))
-        self._note_bases(kind)
+        self._watch(_type_of, _reference(value))
+        self._watch(getattr, kind, "__mro__")
         self.add(own)
         if kind is types.SimpleNamespace:
             return
@@ -304,9 +291,7 @@ class Reads:
             raise _UnprovenError
         for member in members.values():
             if type(member) is types.MemberDescriptorType:
-                read = functools.partial(_slot, _reference(value), member)
-                found = read()
-                self._reads.append((read, found))
+                found = self._watch(_slot, _reference(value), member)
                 if found is not _MISSING:
                     self.add(found)
         if id(kind) in self._seen:
@@ -316,7 +301,7 @@ class Reads:
         for name, member in members.items():
             if name in UNUSED_IN_CLASSES or _is_generated(member):
                 continue
-            self._note(members, name, member)
+            self._watch(members.get, name, _MISSING)
             for part in _parts_of_member(name, member):
                 self.add(part)
 

@@ -82,9 +82,7 @@ def is_cuda(tensor: object) -> bool:
 
 
 def library_of(value: object) -> str | None:
-    """Return the name of the array library that owns `value`, "" for another array on a GPU, None for other
-    values.
-    """
+    """Return the library that owns the array `value`, "" for another array on a GPU, else None."""
     if isinstance(value, PLAIN):
         return None
     for kind in type(value).__mro__:

@@ -1,4 +1,4 @@
-"""What the operating system does to a process: forks copy its locks, and its memory has a limit.
+"""The process as the operating system treats it: forks copy its locks, and its memory has a limit.
 
 `fork` copies the memory of a process but only the thread that called it. A lock that another thread held at
 that moment stays locked in the child, where nobody is left to release it: the child hangs when it first asks

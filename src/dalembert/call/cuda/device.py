@@ -327,8 +327,7 @@ class Device:
             self._dropped.append(loaded)
 
     def unload_dropped(self, stream: int) -> None:
-        """Free the resources of deleted kernels, once the GPU is idle; not while a graph is captured, which
-        that would abort."""
+        """Free the resources of deleted kernels once the GPU is idle; never while a graph is captured."""
         if not self._dropped:
             return
         with self.current():
@@ -391,8 +390,7 @@ class Device:
 @final
 @dataclass(slots=True, eq=False)
 class Loaded:
-    """The resources of a kernel on a GPU: its module and memory; `captured` once a graph may launch it
-    again."""
+    """The resources of a kernel on a GPU; `captured` once a graph may launch it again."""
 
     module: int
     memory: set[int] = field(default_factory=set)

@@ -444,8 +444,7 @@ class OtherArrays(ArrayKind):
 
 
 def kind_of(value: object) -> ArrayKind | None:
-    """Return the kind of an array on a GPU; None for other values, and for JAX arrays, on which XLA
-    launches."""
+    """Return the kind of an array on a GPU; None for other values, and for JAX arrays."""
     library = library_of(value)
     if library is None or library == "jax" or (library == "torch" and not is_cuda(value)):
         return None

@@ -80,8 +80,7 @@ class Queue:
         return own, self.address(own) if needed else 0
 
     def rows(self, signature: Sequence[ArrayArgument], values: Sequence[Any], dtype: str) -> DeviceRows:
-        """Bring the values of a call to rows. Numbers and arrays of the host go to the device and stay
-        there."""
+        """Bring the values of a call to rows; numbers and host arrays go to the device and stay there."""
         views = [self._view(item, value, dtype) for item, value in zip(signature, values, strict=True)]
         own, batch = broadcast_batches(signature, [view.shape for view in views])
         inputs, keep, copied = [], [], False
@@ -132,8 +131,7 @@ class Queue:
     def results(
         self, results: Sequence[ArrayArgument], rows: DeviceRows, dtype: str, out: object
     ) -> tuple[list[Any], list[Place]]:
-        """Return arrays for the results, new ones or those of `out`, and their (address, bytes between
-        rows)."""
+        """Return arrays for the results, new ones or those of `out`, and their places."""
         arrays: list[Any] = []
         places: list[Place] = []
         for item, target in zip(results, given_results(results, out), strict=True):

@@ -113,8 +113,7 @@ class GpuKernel:
         loaded.captured = loaded.captured or self.device.is_capturing(stream)
 
     def _blocks(self, rows: int) -> int:
-        """Return the blocks of a launch: for all rows, or as many as fill the GPU if each block takes
-        several."""
+        """Return the blocks of a launch: for all rows, or as many as fill the GPU with scratch memory."""
         blocks = -(-rows // self.info.samples)
         if self.info.scratch_bytes:
             return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors)

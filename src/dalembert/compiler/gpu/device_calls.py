@@ -159,8 +159,7 @@ class PreparedCall:
 
 
 def call(function: Any, values: Sequence[object], out: object, check: str | None) -> Any:
-    """Return the results of a `CompiledFunction` of arrays on a GPU, in the form that the function
-    returns."""
+    """Return the results of a `CompiledFunction` of arrays on a GPU, in the form of the function."""
     kind = next(kind for value in values if (kind := kind_of(value)) is not None)
     again = kind if isinstance(kind, ComputingKind) and check in (None, "off") else None
     if again is not None and (known := run_known(function, again, values, out)) is not None:
