@@ -25,7 +25,6 @@ from gpu_ceilings import Clock
 import dalembert as da
 from dalembert.call.cuda.device import device
 from dalembert.call.cuda.device_arrays import DeviceArray
-from dalembert.simulation.rollouts import _compile_plan
 from dalembert.simulation.step_function import StepPlan
 
 MODEL = Path(__file__).parent / "robots" / "humanoid27.json"
@@ -63,7 +62,7 @@ class Steps:
         plan = StepPlan(
             watch=False, model=self.model, contact=law, pairs=() if law is None else law.pairs_in(self.model)
         )
-        rollout = _compile_plan(plan, (), (), dtype)
+        rollout = plan.kernel((), (), dtype)
         kernels = rollout._kernels
         begun = time.perf_counter()
         self.kernel = kernels.on_gpu(device(0))

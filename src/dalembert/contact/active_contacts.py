@@ -6,13 +6,13 @@ found in the next step at any place in the list.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, final
 
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import velocity_places
-from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint, choose
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.topology import WORLD
@@ -115,7 +115,8 @@ class IdentifiedPoint(NamedTuple):
 
 
 class NearestPoints(NamedTuple):
-    """The nearest points, their ids, and the least gap [m] of the points that were dropped."""
+    """The candidates of a step, the ids of those among them that are active contacts, and the least gap [m]
+    of the points that were dropped."""
 
     candidates: list[Candidate]
     point_ids: list[Scalar]
@@ -205,26 +206,32 @@ def empty_points(count: int) -> list[IdentifiedPoint]:
     ]
 
 
-def insert_by_gap(
-    kept: Sequence[IdentifiedPoint], new: IdentifiedPoint
+def identify_points(points: Iterable[ContactPoint], pair: Scalar) -> Iterator[IdentifiedPoint]:
+    """Yield the points of a pair, given by its index, with their ids."""
+    for k, point in enumerate(points):
+        yield IdentifiedPoint(pair * MAX_POINTS_PER_PAIR + k, point)
+
+
+def insert_points(
+    kept: list[IdentifiedPoint], dropped: Scalar, points: Iterable[IdentifiedPoint]
 ) -> tuple[list[IdentifiedPoint], Scalar]:
-    """Insert a point into the list, sorted by gap in ascending order; also return the gap that is dropped."""
-    found = []
-    for old in kept:
-        nearer = new.point.gap < old.point.gap
-        found.append(_choose_point(nearer, new, old))
-        new = _choose_point(nearer, old, new)
-    return found, new.point.gap
+    """Insert points into the list sorted by gap in ascending order; return the list, and the least gap of the
+    points that were dropped, now or before."""
+    for new in points:
+        found = []
+        for old in kept:
+            nearer = new.point.gap < old.point.gap
+            found.append(_choose_point(nearer, new, old))
+            new = _choose_point(nearer, old, new)
+        kept, dropped = found, minimum(dropped, new.point.gap)
+    return kept, dropped
 
 
 def _choose_point(condition: Scalar, a: IdentifiedPoint, b: IdentifiedPoint) -> IdentifiedPoint:
-    def both(x: Scalar, y: Scalar) -> Scalar:
-        return select(condition, x, y)
-
-    position = Vec3(*map(both, a.point.position, b.point.position))
-    normal = Vec3(*map(both, a.point.normal, b.point.normal))
+    position, normal = choose(condition, a.point[:2], b.point[:2])
+    point_id = select(condition, a.point_id, b.point_id)
     return IdentifiedPoint(
-        both(a.point_id, b.point_id), ContactPoint(position, normal, both(a.point.gap, b.point.gap))
+        point_id, ContactPoint(position, normal, select(condition, a.point.gap, b.point.gap))
     )
 
 

@@ -7,9 +7,9 @@ both are spheres or capsules.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from dalembert.contact.active_contacts import (
@@ -19,13 +19,15 @@ from dalembert.contact.active_contacts import (
     NearestPoints,
     RuntimeBodies,
     empty_points,
-    insert_by_gap,
+    identify_points,
+    insert_points,
     pair_number,
     table_entry,
 )
 from dalembert.contact.narrow_phase import closest_points, point_count
-from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
 from dalembert.contact.narrow_phase.rounded_shapes import (
+    FORMED,
     FORMS,
     BoxForm,
     EllipsoidForm,
@@ -36,7 +38,6 @@ from dalembert.contact.narrow_phase.rounded_shapes import (
     half_lengths,
     nearest_on_axis,
     nearest_on_segments,
-    sizes_of,
 )
 from dalembert.contact.pairs import ContactPair, Placed, contact_points, pair_names, point_names, poses_of
 from dalembert.model.model import Model
@@ -70,14 +71,14 @@ def capsule_dimensions(shape: Shape) -> tuple[int, float, float]:
 
     For an ellipsoid, a >= b >= c: radius b, half length a - b.
     """
-    sizes = sizes_of(shape)
-    if form_of(shape) is RoundedForm:
-        return 2, 0.5 * sizes[1], sizes[0]
-    axis = max(range(3), key=lambda i: sizes[i])
-    others = [sizes[i] for i in range(3) if i != axis]
-    if isinstance(shape, Box):
-        return axis, 0.5 * sizes[axis], 0.5 * math.hypot(*others)
-    return axis, sizes[axis] - max(others), max(others)
+    form = form_of(shape)
+    if isinstance(form, RoundedForm):
+        return 2, 0.5 * form.length, form.radius
+    axis = max(range(3), key=lambda i: form[i])
+    others = [form[i] for i in range(3) if i != axis]
+    if isinstance(form, BoxForm):
+        return axis, 0.5 * form[axis], 0.5 * math.hypot(*others)
+    return axis, form[axis] - max(others), max(others)
 
 
 def bounding_volume(shape: Shape, X: Transform) -> BoundingCapsule:
@@ -113,6 +114,39 @@ def insert(near: NearestNeighbours, gap: Scalar, number: Scalar) -> NearestNeigh
     return NearestNeighbours(gaps, numbers, minimum(near.least_dropped_gap, gap))
 
 
+def insert_nearest(
+    kept: list[IdentifiedPoint],
+    dropped: Scalar,
+    near: NearestNeighbours,
+    reach: Scalar,
+    points_at: Callable[[Scalar], Iterable[IdentifiedPoint]],
+) -> tuple[list[IdentifiedPoint], Scalar]:
+    """Insert the points of the nearest pairs up to `reach` [m] among those kept; return these, and the least
+    gap that was dropped. `points_at(number)`: the points of a pair."""
+
+    def step(carry: Any) -> Any:
+        gaps, numbers, kept, dropped = carry
+        kept, dropped = insert_points(kept, dropped, points_at(numbers[0]))
+        return [[*gaps[1:], ABSENT_POINT_GAP], [*numbers[1:], -1.0], kept, dropped]
+
+    start: Any = [near.gaps, near.numbers, kept, dropped]
+    end = loop(len(near.gaps), step, start, until=lambda carry: carry[0][0] > reach)
+    return end[2], end[3]
+
+
+def active_candidate(
+    pairs: Sequence[ContactPair], kept: IdentifiedPoint, first: int, second: int
+) -> Candidate:
+    """Return the candidate of a point of one of the pairs; its bodies may be `RUNTIME_BODY`."""
+    number = pair_number(kept.point_id)
+    bodies = None
+    if second == RUNTIME_BODY:
+        bodies = RuntimeBodies(number, tuple((pair.first.body, pair.second.body) for pair in pairs))
+    friction = table_entry([pair.friction for pair in pairs], number)
+    restitution = table_entry([pair.restitution for pair in pairs], number)
+    return Candidate(first, second, friction, restitution, kept.point, bodies)
+
+
 # Dynamic pairs: the nearest points between moving bodies, where there are many pairs.
 #
 # All pairs are ranked by the gaps between their bounding capsules (`broad_phase`), pairs of the same two
@@ -137,25 +171,11 @@ class DynamicPairs:
         for forms, numbers in self._families().items():
             family = _Family(self.pairs, forms, tuple(numbers))
             near = family.nearest(pose, self.count)
-            kept, dropped = family.insert(kept, near, pose, reach)
+            points_at = partial(family.points, pose)
+            kept, dropped = insert_nearest(kept, ABSENT_POINT_GAP, near, reach, points_at)
             dropped_gaps += [near.least_dropped_gap, dropped]
-        return NearestPoints(
-            [self._candidate(item) for item in kept],
-            [item.point_id for item in kept],
-            reduce(minimum, dropped_gaps),
-        )
-
-    def _candidate(self, kept: IdentifiedPoint) -> Candidate:
-        number = pair_number(kept.point_id)
-        bodies = RuntimeBodies(number, tuple((pair.first.body, pair.second.body) for pair in self.pairs))
-        return Candidate(
-            first=RUNTIME_BODY,
-            second=RUNTIME_BODY,
-            friction=table_entry([pair.friction for pair in self.pairs], number),
-            restitution=table_entry([pair.restitution for pair in self.pairs], number),
-            point=kept.point,
-            runtime_bodies=bodies,
-        )
+        candidates = [active_candidate(self.pairs, item, RUNTIME_BODY, RUNTIME_BODY) for item in kept]
+        return NearestPoints(candidates, [item.point_id for item in kept], reduce(minimum, dropped_gaps))
 
     def _families(self) -> dict[Forms, list[int]]:
         """Return the indices of pairs by their forms."""
@@ -167,9 +187,7 @@ class DynamicPairs:
 
 def _forms(pair: ContactPair) -> Forms:
     """Return the forms of both shapes, in the order of `FORMS`."""
-    a, b = form_of(pair.first.shape), form_of(pair.second.shape)
-    assert a is not None
-    assert b is not None
+    a, b = type(form_of(pair.first.shape)), type(form_of(pair.second.shape))
     return (a, b) if FORMS.index(a) <= FORMS.index(b) else (b, a)
 
 
@@ -190,39 +208,18 @@ class _Family:
             found.append((capsule_gap(a, b), float(place)))
         return nearest_neighbours(found, min(count, len(self.numbers)))
 
-    def insert(
-        self, kept: list[IdentifiedPoint], near: NearestNeighbours, pose: Any, reach: Scalar
-    ) -> tuple[list[IdentifiedPoint], Scalar]:
-        """Insert the points of these pairs among those kept; also return the least gap that was dropped."""
-
-        def step(carry: Any) -> Any:
-            gaps, places, kept, dropped = carry
-            for point in self._points(places[0], pose):
-                kept, out = insert_by_gap(kept, point)
-                dropped = minimum(dropped, out)
-            return [[*gaps[1:], ABSENT_POINT_GAP], [*places[1:], -1.0], kept, dropped]
-
-        start: Any = [near.gaps, near.numbers, kept, ABSENT_POINT_GAP]
-        end = loop(len(near.gaps), step, start, until=lambda carry: carry[0][0] > reach)
-        return end[2], end[3]
-
-    def _points(self, place: Scalar, pose: Any) -> list[IdentifiedPoint]:
+    def points(self, pose: Any, place: Scalar) -> list[IdentifiedPoint]:
         """Return the points of the pair at a place in `numbers`."""
         sides = [self._sides(number) for number in self.numbers]
         a, b = (self._form(form, [side[i] for side in sides], place) for i, form in enumerate(self.forms))
         X_a, X_b = (_frame([side[i] for side in sides], place, pose) for i in range(2))
         turned = [-1.0 if self._is_turned(number) else 1.0 for number in self.numbers]
         sign, number = table_entry(turned, place), table_entry([float(x) for x in self.numbers], place)
-        return [
-            IdentifiedPoint(
-                number * MAX_POINTS_PER_PAIR + k,
-                ContactPoint(point.position, point.normal * sign, point.gap),
-            )
-            for k, point in enumerate(closest_points(a, X_a, b, X_b))
-        ]
+        found = identify_points(closest_points(a, X_a, b, X_b), number)
+        return [item._replace(point=item.point._replace(normal=item.point.normal * sign)) for item in found]
 
     def _form(self, form: type[Form], items: Sequence[Placed], place: Scalar) -> Form:
-        columns = zip(*(sizes_of(item.shape) for item in items), strict=True)
+        columns = zip(*(form_of(item.shape) for item in items), strict=True)
         return form(*[table_entry(column, place) for column in columns])
 
     def _sides(self, number: int) -> tuple[Placed, Placed]:
@@ -231,7 +228,7 @@ class _Family:
         return (pair.second, pair.first) if self._is_turned(number) else (pair.first, pair.second)
 
     def _is_turned(self, number: int) -> bool:
-        return form_of(self.pairs[number].first.shape) is not self.forms[0]
+        return not isinstance(form_of(self.pairs[number].first.shape), self.forms[0])
 
 
 def _frame(items: Sequence[Placed], place: Scalar, pose: Any) -> Transform:
@@ -271,9 +268,7 @@ class StaticWorldPairs:
     @property
     def count(self) -> int:
         """The number of points."""
-        form = form_of(self.pairs[0].second.shape)
-        assert form is not None
-        return POINTS_PER_FORM[form]
+        return POINTS_PER_FORM[type(form_of(self.pairs[0].second.shape))]
 
     def points(self, poses: PerBody[Transform], reach: Scalar) -> NearestPoints:
         """Return the nearest points; boxes farther away than `reach` [m] are skipped."""
@@ -284,42 +279,16 @@ class StaticWorldPairs:
         kept, dropped = empty_points(self.count), ABSENT_POINT_GAP
         for number, pair in enumerate(self.pairs[len(boxes) :], start=len(boxes)):
             points = closest_points(pair.first.shape, pose(pair.first), own, X)
-            kept, dropped = _insert(kept, dropped, points, float(number))
+            kept, dropped = insert_points(kept, dropped, identify_points(points, float(number)))
         near = world.nearest(bounding_volume(own, X))
-        kept, dropped = self._insert_nearest(kept, dropped, near, world, own, X, reach)
-        candidates = [self._candidate(item) for item in kept]
+
+        def points_at(number: Scalar) -> Iterable[IdentifiedPoint]:
+            return identify_points(closest_points(*world.at(number), form_of(own), X), number)
+
+        kept, dropped = insert_nearest(kept, dropped, near, reach, points_at)
+        candidates = [active_candidate(self.pairs, item, WORLD, self.pairs[0].second.body) for item in kept]
         return NearestPoints(
             candidates, [item.point_id for item in kept], minimum(near.least_dropped_gap, dropped)
-        )
-
-    def _insert_nearest(
-        self,
-        kept: list[IdentifiedPoint],
-        dropped: Scalar,
-        near: NearestNeighbours,
-        world: _Boxes,
-        own: Shape,
-        X: Transform,
-        reach: Scalar,
-    ) -> tuple[list[IdentifiedPoint], Scalar]:
-        def step(carry: Any) -> Any:
-            gaps, numbers, kept, dropped = carry
-            box, X_box = world.at(numbers[0])
-            kept, dropped = _insert(kept, dropped, closest_points(box, X_box, _own_form(own), X), numbers[0])
-            return [[*gaps[1:], ABSENT_POINT_GAP], [*numbers[1:], -1.0], kept, dropped]
-
-        start: Any = [near.gaps, near.numbers, kept, dropped]
-        end = loop(len(near.gaps), step, start, until=lambda carry: carry[0][0] > reach)
-        return end[2], end[3]
-
-    def _candidate(self, kept: IdentifiedPoint) -> Candidate:
-        number = pair_number(kept.point_id)
-        return Candidate(
-            first=WORLD,
-            second=self.pairs[0].second.body,
-            friction=table_entry([pair.friction for pair in self.pairs], number),
-            restitution=table_entry([pair.restitution for pair in self.pairs], number),
-            point=kept.point,
         )
 
 
@@ -328,7 +297,7 @@ class _Boxes:
     """Boxes of the world, by their indices."""
 
     def __init__(self, shapes: Sequence[Shape]) -> None:
-        self._numbers = [[*_sizes(shape), *shape.placement.leaves()] for shape in shapes]
+        self._numbers = [[*form_of(shape), *shape.placement.leaves()] for shape in shapes]
 
     def at(self, number: Scalar) -> tuple[BoxForm, Transform]:
         x, y, z, *frame = (table_entry(column, number) for column in zip(*self._numbers, strict=True))
@@ -348,31 +317,11 @@ class _Boxes:
         return found
 
 
-def _sizes(shape: Shape) -> list[float]:
-    assert isinstance(shape, Box)
-    return list(shape.size)
-
-
 def _gap(capsule: BoundingCapsule, box: BoxForm, X: Transform) -> Scalar:
     """Return the distance [m] of a capsule and a box."""
     p, u = X.inverse_transform_point(capsule.middle), X.R.transposed_times(capsule.axis)
     t = nearest_on_axis(p, u, capsule.half, half_lengths(box))
     return ball_against_box(capsule.middle + capsule.axis * t, p + u * t, capsule.radius, box, X).gap
-
-
-def _own_form(shape: Shape) -> Form:
-    form = form_of(shape)
-    assert form is not None
-    return form(*sizes_of(shape))
-
-
-def _insert(
-    kept: list[IdentifiedPoint], dropped: Scalar, points: Sequence[ContactPoint], number: Scalar
-) -> tuple[list[IdentifiedPoint], Scalar]:
-    for k, point in enumerate(points):
-        kept, out = insert_by_gap(kept, IdentifiedPoint(number * MAX_POINTS_PER_PAIR + k, point))
-        dropped = minimum(dropped, out)
-    return kept, dropped
 
 
 # Selection of the contact candidates of a step: enumerated pairs, and groups with only the nearest points.
@@ -391,15 +340,6 @@ MAX_ENUMERATED_WORLD_POINTS = 128
 
 MAX_APPROACH_SPEED = 10.0
 """The approach speed [m/s]: pairs farther apart than a step at this speed are skipped in the step."""
-
-
-class Selected(NamedTuple):
-    """The candidates of a step, the ids of the active contacts, and the least gap [m] of the dropped
-    points."""
-
-    candidates: list[Candidate]
-    point_ids: list[Scalar]
-    least_dropped_gap: Scalar
 
 
 @final
@@ -433,7 +373,7 @@ class Selection:
         """Return the names of both objects at an active contact."""
         return pair_names(model, self._grouped_pairs[point_id // MAX_POINTS_PER_PAIR])
 
-    def points(self, poses: PerBody[Transform], dt: Scalar) -> Selected:
+    def points(self, poses: PerBody[Transform], dt: Scalar) -> NearestPoints:
         """Return the points of a step of dt [s]."""
         candidates, numbers = contact_points(poses, self.always), []
         left_out: Scalar = ABSENT_POINT_GAP
@@ -444,7 +384,7 @@ class Selection:
             numbers += [select(x < 0.0, -1.0, x + MAX_POINTS_PER_PAIR * first) for x in found.point_ids]
             left_out = minimum(left_out, found.least_dropped_gap)
             first += len(group.pairs)
-        return Selected(candidates, numbers, left_out)
+        return NearestPoints(candidates, numbers, left_out)
 
     @cached_property
     def _grouped_pairs(self) -> tuple[ContactPair, ...]:
@@ -458,7 +398,9 @@ def selection_of(model: Model, pairs: Sequence[ContactPair], nearest: int | None
     """
     groups: list[DynamicPairs | StaticWorldPairs] = []
     dynamic = [
-        pair for pair in pairs if WORLD not in (pair.first.body, pair.second.body) and _has_forms(pair)
+        pair
+        for pair in pairs
+        if all(side.body != WORLD and isinstance(side.shape, FORMED) for side in (pair.first, pair.second))
     ]
     if _count_points(dynamic) > MAX_ENUMERATED_POINTS:
         groups.append(
@@ -497,11 +439,7 @@ def _static_world_groups(
 
 
 def _on_world(pair: ContactPair) -> bool:
-    return pair.first.body == WORLD and form_of(pair.second.shape) is not None
-
-
-def _has_forms(pair: ContactPair) -> bool:
-    return form_of(pair.first.shape) is not None and form_of(pair.second.shape) is not None
+    return pair.first.body == WORLD and isinstance(pair.second.shape, FORMED)
 
 
 def _count_points(pairs: Sequence[ContactPair]) -> int:

@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, Self, TypeAlias, final
 
 import numpy as np
 
@@ -21,9 +21,65 @@ MAX_COUNT: Final = 2**31 - 1
 """The greatest number of iterations or of nearest points: that of a 32-bit counter."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _PairOptions:
+    """The shapes that may touch, in both laws of contact."""
+
+    pairs: PairChoice = None
+    exclude: Names = ()
+    self_collision: bool = True
+
+    @property
+    def settings(self) -> Self:
+        """The law without its choice of pairs."""
+        without: dict[str, Any] = {"pairs": None, "exclude": (), "self_collision": True, "nearest": None}
+        return replace(self, **without)
+
+    def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
+        """Return the pairs of a model that these options select."""
+        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+
+    def _check(self, *counts: str) -> None:
+        """Check the choice of pairs, and keep names as tuples, so that an iterator serves more than one
+        rollout; check flags and `counts`, which become ints of Python, or stay None."""
+        for option in ("pairs", "exclude"):
+            given = getattr(self, option)
+            if given is None or isinstance(given, str):
+                continue
+            try:
+                listed = tuple(item if isinstance(item, str | ContactPair) else tuple(item) for item in given)
+            except TypeError:
+                known = "names of bodies or shapes, pairs of such names, or what da.contact.pairs_of returns"
+                raise self._wrong_kind(option, f"give {known}") from None
+            object.__setattr__(self, option, listed)
+        for option in ("self_collision", "limits"):
+            if not isinstance(getattr(self, option), bool):
+                raise self._wrong_kind(option, "a truth value is expected")
+        for option in counts:
+            if (count := getattr(self, option)) is not None:
+                number = whole_number(f"{type(self).__name__}: {option}", count, 1, MAX_COUNT)
+                object.__setattr__(self, option, number)
+
+    def _number(self, option: str) -> float:
+        """Return the value of an option as a float."""
+        value: Any = getattr(self, option)
+        if not isinstance(value, int | float | np.integer | np.floating):
+            raise self._wrong_kind(option, "a number is expected")
+        try:
+            return float(value)
+        except OverflowError:
+            told = f"{type(self).__name__}: {option} is {short_repr(value)}; give a number that a float holds"
+            raise ArgumentError(told) from None
+
+    def _wrong_kind(self, option: str, expected: str) -> DtypeError:
+        return DtypeError(
+            f"{type(self).__name__}: {option} is {short_repr(getattr(self, option))}; {expected}"
+        )
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
-class Rigid:
+class Rigid(_PairOptions):
     """Rigid contact with Coulomb friction and restitution, joint limits, dry friction of joints and loops,
     all solved together in each step.
 
@@ -41,9 +97,6 @@ class Rigid:
     30
     """
 
-    pairs: PairChoice = None
-    exclude: Names = ()
-    self_collision: bool = True
     iterations: int = 50
     tolerance: float = 1e-4
     compliance: float = 0.1
@@ -62,35 +115,22 @@ class Rigid:
             warnings.warn(told, DeprecationWarning, stacklevel=3)
             object.__setattr__(self, "position_correction", self.mending)
             object.__setattr__(self, "mending", None)
-        _check_choice(self)
-        _take_counts(self, "iterations", "nearest")
-        for name in ("tolerance", "compliance", "friction_compliance"):
-            if not 0.0 < _number(self, name) < 1.0:
-                raise ArgumentError(
-                    f"Rigid: {name} is {getattr(self, name)!r}; give a number between 0 and 1"
-                )
-        if not 0.0 <= _number(self, "position_correction") <= 1.0:
-            raise ArgumentError(
-                f"Rigid: position_correction is {self.position_correction!r}; give a fraction from 0 to 1"
-            )
-        if not _number(self, "rebound_speed") >= 0.0:
-            raise ArgumentError(
-                f"Rigid: rebound_speed is {self.rebound_speed!r}; give a speed [m/s] from 0 on"
-            )
-
-    @property
-    def settings(self) -> Rigid:
-        """The law without its choice of pairs."""
-        return replace(self, pairs=None, exclude=(), self_collision=True, nearest=None)
-
-    def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
-        """Return the pairs of a model that these options select."""
-        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
+        self._check("iterations", "nearest")
+        expected = {
+            name: (0.0 < self._number(name) < 1.0, "number between 0 and 1")
+            for name in ("tolerance", "compliance", "friction_compliance")
+        }
+        ratio, speed = self._number("position_correction"), self._number("rebound_speed")
+        expected["position_correction"] = 0.0 <= ratio <= 1.0, "fraction from 0 to 1"
+        expected["rebound_speed"] = speed >= 0.0, "speed [m/s] from 0 on"
+        for name, (holds, wanted) in expected.items():
+            if not holds:
+                raise ArgumentError(f"Rigid: {name} is {getattr(self, name)!r}; give a {wanted}")
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Compliant:
+class Compliant(_PairOptions):
     """Compliant contact: springs and dampers in the surfaces, implicit in each step, with Coulomb friction;
     joint limits, dry friction of joints and loops as with `Rigid`. Bodies rebound by the springs.
 
@@ -103,9 +143,6 @@ class Compliant:
     50000.0
     """
 
-    pairs: PairChoice = None
-    exclude: Names = ()
-    self_collision: bool = True
     stiffness: float | None = None
     damping: float | None = None
     friction_stiffness: float | None = None
@@ -114,21 +151,11 @@ class Compliant:
     nearest: int | None = None
 
     def __post_init__(self) -> None:
-        _check_choice(self)
-        _take_counts(self, "nearest")
+        self._check("nearest")
         for name in ("stiffness", "damping", "friction_stiffness", "friction_damping"):
             value = getattr(self, name)
-            if value is not None and not 0.0 < _number(self, name) < math.inf:
+            if value is not None and not 0.0 < self._number(name) < math.inf:
                 raise ArgumentError(f"Compliant: {name} is {value!r}; give a finite number greater than zero")
-
-    @property
-    def settings(self) -> Compliant:
-        """The law without its choice of pairs."""
-        return replace(self, pairs=None, exclude=(), self_collision=True, nearest=None)
-
-    def pairs_in(self, model: Model) -> tuple[ContactPair, ...]:
-        """Return the pairs of a model that these options select."""
-        return select_pairs(model, self.pairs, self.exclude, self_collision=self.self_collision)
 
 
 def select_pairs(
@@ -144,47 +171,3 @@ def select_pairs(
     names = [name for name in given if not isinstance(name, ContactPair)]
     named = pairs_of(model, only=names, exclude=exclude, self_collision=self_collision) if names else ()
     return (*found, *(pair for pair in named if pair not in found))
-
-
-def _check_choice(law: Rigid | Compliant) -> None:
-    """Check the choice of pairs, and keep names as tuples, so that an iterator serves more than one
-    rollout."""
-    for option in ("pairs", "exclude"):
-        given = getattr(law, option)
-        if given is None or isinstance(given, str):
-            continue
-        try:
-            listed = tuple(item if isinstance(item, str | ContactPair) else tuple(item) for item in given)
-        except TypeError:
-            raise DtypeError(
-                f"{type(law).__name__}: {option} is {short_repr(given)}; give names of bodies or shapes, "
-                "pairs of such names, or what da.contact.pairs_of returns"
-            ) from None
-        object.__setattr__(law, option, listed)
-    for option in ("self_collision", "limits"):
-        if not isinstance(getattr(law, option), bool):
-            raise _wrong_kind(law, option, "a truth value is expected")
-
-
-def _take_counts(law: Rigid | Compliant, *options: str) -> None:
-    """Keep whole numbers as ints of Python; None stays."""
-    for option in options:
-        if (given := getattr(law, option)) is not None:
-            number = whole_number(f"{type(law).__name__}: {option}", given, 1, MAX_COUNT)
-            object.__setattr__(law, option, number)
-
-
-def _number(law: Rigid | Compliant, option: str) -> float:
-    """Return the value of an option as a float."""
-    value: Any = getattr(law, option)
-    if not isinstance(value, int | float | np.integer | np.floating):
-        raise _wrong_kind(law, option, "a number is expected")
-    try:
-        return float(value)
-    except OverflowError:
-        told = f"{type(law).__name__}: {option} is {short_repr(value)}; give a number that a float holds"
-        raise ArgumentError(told) from None
-
-
-def _wrong_kind(law: Rigid | Compliant, option: str, expected: str) -> DtypeError:
-    return DtypeError(f"{type(law).__name__}: {option} is {short_repr(getattr(law, option))}; {expected}")

@@ -178,6 +178,11 @@ class Drive:
         )
 
     @property
+    def has_functions(self) -> bool:
+        """True if a target is a function of the caller's."""
+        return callable(self.q_ref) or callable(self.v_ref)
+
+    @property
     def functions(self) -> tuple[RecordedFunction, ...]:
         """The targets that are recorded functions, q_ref first."""
         return tuple(item for item in (self.q_ref, self.v_ref) if isinstance(item, RecordedFunction))

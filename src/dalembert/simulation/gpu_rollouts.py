@@ -7,21 +7,20 @@ reported, and failed samples are found in `failed_at` and `cause`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from dalembert.api.calls import checked_time_step
 from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.device_arrays import Arithmetic
 from dalembert.compiler.gpu.rollout_launches import GpuRollout
-from dalembert.compiler.rollout_execution import CompiledRollout
 from dalembert.control import Servo
 from dalembert.errors import ArgumentError
 from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library, rollout_bridge_of
 from dalembert.simulation.drives import targets_of
+from dalembert.simulation.host_rollouts import RolloutRequest
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
 from dalembert.simulation.trajectory import ContactRecord, Trajectory
@@ -36,23 +35,12 @@ UNWANTED: Final = ("lasted", "fault", "memory", "account")
 """Carried values that no frame holds."""
 
 
-def rollout_on_gpu(
-    plan: StepPlan,
-    compiled: Callable[[StepPlan, tuple[str, ...], tuple[str, ...], str], CompiledRollout],
-    given: Mapping[str, Any],
-    dt: Any,
-    start: float,
-    steps: int,
-    every: int,
-    parameters: Mapping[str, Any] | None,
-    observers: Mapping[str, object],
-    callback: object,
-) -> Trajectory:
-    """Take all steps in one launch; `given` are q0, v0, controls, external_forces and reset."""
-    _refuse(plan, observers, callback)
-    plan = replace(plan, watch=False)  # its pass costs a sixth of the speed of contact steps there
-    values = _arguments(plan, given, dt, start)
-    values |= parameters or {}
+def rollout_on_gpu(asked: RolloutRequest) -> Trajectory:
+    """Take all steps in one launch."""
+    _refuse(asked.observers, asked.callback)
+    plan = replace(asked.plan, watch=False)  # its pass costs a sixth of the speed of contact steps there
+    given, parameters = asked.given, asked.parameters
+    values = {**_arguments(plan, given, asked.dt, asked.start), **parameters}
     known = [(name, value) for name, value in values.items() if is_on_gpu(value)]
     kind = _arithmetic([value for _, value in known])
     for name, value in known:
@@ -72,12 +60,12 @@ def rollout_on_gpu(
     streams = tuple(
         name
         for name in ("external_forces", "reset", "q_ref", "v_ref", "tau")
-        if name in values and name not in held and np.ndim(values[name]) > plan.argument_rank(name)
+        if name in values and name not in held and np.ndim(values[name]) > plan.argument_ranks[name]
     )
-    kernel = compiled(plan, streams, tuple(parameters or ()), dtype)
+    kernel = plan.kernel(streams, tuple(parameters), dtype)
     starts = {number: STARTS[name] for number, name in enumerate(plan.results) if name in STARTS}
-    run = kernel.on_gpu(values, steps=steps, every=every, starts=starts, unwanted=UNWANTED)
-    return _trajectory(plan, run, kind, values, streams, dtype, steps, every, parameters or {})
+    run = kernel.on_gpu(values, steps=asked.steps, every=asked.every, starts=starts, unwanted=UNWANTED)
+    return _trajectory(asked, plan, run, kind, values, streams, dtype)
 
 
 def on_host(trajectory: Trajectory) -> Trajectory:
@@ -108,7 +96,7 @@ def _arithmetic(values: Sequence[object]) -> Arithmetic:
     return found
 
 
-def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -> None:
+def _refuse(observers: Mapping[str, object], callback: object) -> None:
     if callback is not None:
         raise ArgumentError(
             "rollout: a callback is called on the host before each step; on a GPU give controls, a policy or "
@@ -124,7 +112,7 @@ def _refuse(plan: StepPlan, observers: Mapping[str, object], callback: object) -
 
 def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) -> dict[str, Any]:
     """Return the arguments of a step by name."""
-    values: dict[str, Any] = {"q": given["q0"], "v": given["v0"], "dt": checked_time_step(dt), "start": start}
+    values: dict[str, Any] = {"q": given["q0"], "v": given["v0"], "dt": dt, "start": start}
     controls = given["controls"]
     if given["external_forces"] is not None:
         values["external_forces"] = given["external_forces"]
@@ -135,22 +123,19 @@ def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) 
         values |= {name: target.values for name, target in targets_of(controls, given["q0"]).items()}
     elif not callable(controls):
         values["tau"] = np.zeros(plan.model.nv) if controls is None else controls
-    for name, value in plan.fresh.items():
-        values.setdefault(name, np.array(value))
-    return values
+    return plan.initial | values
 
 
 def _trajectory(
+    asked: RolloutRequest,
     plan: StepPlan,
     run: GpuRollout,
     kind: Arithmetic,
     values: Mapping[str, Any],
     streams: Sequence[str],
     dtype: str,
-    steps: int,
-    every: int,
-    parameters: Mapping[str, Any],
 ) -> Trajectory:
+    steps, every = asked.steps, asked.every
     batch, frames = run.batch, steps // every
     found = dict(zip(plan.results, run.outputs, strict=True))
 
@@ -189,5 +174,5 @@ def _trajectory(
         failed_at=kind.where(fault > 0.0, lasted, -1.0),
         cause=fault,
         energy_gain=kind.where(fault > NO_FAULT, fault, 0.0),  # zeros: energy is not watched
-        parameters=dict(parameters),
+        parameters=dict(asked.parameters),
     )

@@ -6,14 +6,15 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.call.arguments import as_array
-from dalembert.compiler.rollout_execution import CompiledRollout, RolloutRun
+from dalembert.compiler.rollout_execution import RolloutRun
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.control import Servo
@@ -181,20 +182,28 @@ def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
         ) from None
 
 
-def rollout_on_host(
-    plan: StepPlan,
-    compiled: Callable[[StepPlan, tuple[str, ...], tuple[str, ...]], CompiledRollout],
-    given: Mapping[str, Any],
-    dt: Array,
-    start: float,
-    steps: int,
-    every: int,
-    parameters: Mapping[str, object] | None,
-    observers: Mapping[str, Observer | None],
-    callback: Callback | None,
-    progress: Callable[[int, int], None] | None,
-) -> Trajectory:
-    """Take all steps; `given` are q0, v0, controls, external_forces and reset."""
+@final
+@dataclass(frozen=True, slots=True)
+class RolloutRequest:
+    """The checked arguments of a rollout; `given` are q0, v0, controls, external_forces and reset."""
+
+    plan: StepPlan
+    given: Mapping[str, Any]
+    dt: Any
+    start: float
+    steps: int
+    every: int
+    parameters: Mapping[str, Any]
+    observers: Mapping[str, Observer | None]
+    callback: Callback | None
+    progress: Callable[[int, int], None] | None
+
+
+def rollout_on_host(asked: RolloutRequest) -> Trajectory:
+    """Take all steps of a rollout of arrays on the host."""
+    plan, given, dt, start, steps, every = (
+        asked.plan, asked.given, asked.dt, asked.start, asked.steps, asked.every
+    )  # fmt: skip
     model = plan.model
     for name, value in given.items():
         require_numpy(name, value)
@@ -203,21 +212,21 @@ def rollout_on_host(
     require_room(model, v.shape[:-1], 0)
     require_finite("q0", q)
     require_finite("v0", v)
-    values = checked_parameters(model, parameters)
+    values = checked_parameters(model, asked.parameters)
     acting = _acting(plan, given, q, steps)
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape}
     batches |= {name: batch_of_value(model, name, value) for name, value in values.items()}
     for name, item in acting.items():
-        own = plan.argument_rank(name) + item.stepwise
+        own = plan.argument_ranks[name] + item.stepwise
         batches["controls" if name == "tau" else name] = item.values.shape[: item.values.ndim - own]
-    batch, asked = batch_of(batches), None
-    require_room(model, batch, steps if callback is not None else steps // every)
+    batch, callback = batch_of(batches), None
+    require_room(model, batch, steps if asked.callback is not None else steps // every)
     try:
-        if callback is not None:
+        if asked.callback is not None:
             acting["tau"] = Series(np.zeros((*batch, steps, model.nv)), True)
-            asked = Asked(callback, acting["tau"].values, start, dt)
+            callback = Asked(asked.callback, acting["tau"].values, start, dt)
         time = start + dt[..., np.newaxis] * np.arange(0, steps + 1, every)
-        kernel = compiled(plan, tuple(name for name in acting if acting[name].stepwise), tuple(values))
+        kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
         arrays = _initial_arguments(plan, q, v, given["controls"]) | {
             name: item.values for name, item in acting.items()
         }
@@ -232,8 +241,8 @@ def rollout_on_host(
         soft = isinstance(plan.contact, Compliant)
         how = "springs part them" if soft else "they are moved apart without a push"
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
-    interrupted = _advance(run, progress, asked)
-    return _trajectory(plan, run, time, begun, acting.get("tau"), observers, values, interrupted)
+    interrupted = _advance(run, asked.progress, callback)
+    return _trajectory(plan, run, time, begun, acting.get("tau"), asked.observers, values, interrupted)
 
 
 def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> dict[str, Series]:
@@ -255,8 +264,7 @@ def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> d
 
 def _initial_arguments(plan: StepPlan, q: Array, v: Array, controls: object) -> dict[str, Any]:
     """Return the state that steps begin with, and the arguments that are the same in all of them."""
-    arrays: dict[str, Any] = {name: np.array(value) for name, value in plan.fresh.items()}
-    arrays |= {"q": q, "v": v}
+    arrays: dict[str, Any] = plan.initial | {"q": q, "v": v}
     if plan.resets:
         arrays |= {"q_start": q, "v_start": v}
     return arrays | (controls.gains(plan.model) if isinstance(controls, Servo) else {})

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.api.calls import checked_time_step
-from dalembert.call.arguments import ArrayArgument
-from dalembert.compiler.library import no_model, source_digest
-from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.recording import kept_kernel
-from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
-from dalembert.contact.options import Compliant, Rigid
+from dalembert.compiler.library import no_model
 from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, require_flag
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.drives import Callback, Policy, drive_of, recorded_policy
+from dalembert.simulation.drives import Callback, Policy, drive_of
 from dalembert.simulation.host_rollouts import (
     Contact,
+    RolloutRequest,
     checked_contact,
     checked_frame,
     checked_integrator,
@@ -117,116 +108,28 @@ def rollout(
     require_function("callback", callback, "t, q, v")
     require_function("progress", progress, "done, steps")
     frame = checked_frame(external_frame)
-    plan = _plan(
+    plan = StepPlan.of(
         model,
-        checked_integrator(integrator, law),
         law,
-        None if external_forces is None else frame,
-        require_flag("rollout: record_contacts", record_contacts),
-        "contact_work" in observers,
-        "contact_forces" in observers,
-        reset is not None,
-    ).controlled_by(
         controls if callable(controls) else None,
         drive_of(controls, model) if isinstance(controls, Servo) else None,
+        integrator=checked_integrator(integrator, law),
+        external_frame=None if external_forces is None else frame,
+        record=require_flag("rollout: record_contacts", record_contacts),
+        work="contact_work" in observers,
+        loads="contact_forces" in observers,
+        resets=reset is not None,
     )
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
     begin = checked_start(start)
     if parameters is not None and not isinstance(parameters, Mapping):
         raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
-    if any(is_on_gpu(value) for value in (*given.values(), dt, *targets, *(parameters or {}).values())):
+    asked = RolloutRequest(
+        plan, given, span, begin, count, spacing, parameters or {}, observers, callback, progress
+    )
+    if any(is_on_gpu(value) for value in (*given.values(), dt, *targets, *asked.parameters.values())):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
-        return rollout_on_gpu(
-            plan, _compile_plan, given, dt, begin, count, spacing, parameters, observers, callback
-        )
-    return rollout_on_host(
-        plan, _compile_plan, given, span, begin, count, spacing, parameters, observers, callback, progress
-    )
-
-
-def _plan(
-    model: Model,
-    integrator: str,
-    law: Rigid | Compliant | None,
-    external_frame: str | None,
-    record: bool,
-    work: bool,
-    loads: bool,
-    resets: bool,
-) -> StepPlan:
-    """Return the plan of a step without policy and drive, made once and kept with the model."""
-    key = ("step plan", integrator, law, external_frame, record, work, loads, resets)
-    found: StepPlan | None = model.functions.get(key)
-    if found is None:
-        found = model.functions[key] = StepPlan(
-            model=model,
-            integrator=integrator,
-            contact=law,
-            pairs=() if law is None else law.pairs_in(model),
-            external_frame=external_frame,
-            record=record,
-            work=work,
-            loads=loads,
-            resets=resets,
-        )
-    return found
-
-
-def _compile_plan(
-    plan: StepPlan, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
-) -> CompiledRollout:
-    """Return the kernel of a plan, kept with the model and on disk. Functions of the caller's are part of it
-    as what they compute now."""
-    model = plan.model
-    settings = None if plan.contact is None else plan.contact.settings
-    values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
-    policy = None if plan.policy is None else recorded_policy(plan.policy, model, values)
-    drive = None if plan.drive is None else plan.drive.record(model, values)
-    functions = (policy,) if policy is not None else () if drive is None else drive.functions
-    options = (
-        plan.integrator,
-        settings,
-        plan.pairs_digest,
-        plan.selection.active_count,
-        plan.external_frame,
-        plan.record,
-        plan.work,
-        plan.loads,
-        plan.resets,
-        plan.is_watched,
-        policy is not None,
-        None if drive is None else (drive.driven, *drive.arguments(model)),
-        streams,
-        parameters,
-        dtype,
-    )
-
-    recorded = replace(plan, policy=policy, drive=drive) if functions else plan
-
-    def step(tree: Model, *arrays: Any) -> Any:
-        if not is_constrained(tree):
-            require_regular_inertia(tree, "rollout")
-        return recorded(tree, *arrays)
-
-    def made() -> CompiledRollout:
-        digests = [function.digest for function in functions]
-        text = f"rollout {options} {digests} {model.digest} {source_digest()}"
-        recipe = Recipe(
-            name="rollout",
-            function=step,
-            model=model,
-            arguments=plan.arguments,
-            parameters=values,
-            identity=hashlib.sha256(text.encode()).hexdigest(),
-        )
-        return compile_rollout(recipe, carried=plan.carried_results, streams=streams, dtype=dtype)
-
-    key = ("rollout", options)
-    if functions:
-        return kept_kernel(model, key, functions, made)
-    found: CompiledRollout | None = model.functions.get(key)
-    if found is None:
-        found = model.functions[key] = made()
-    return found
+        return rollout_on_gpu(asked)
+    return rollout_on_host(asked)

@@ -9,10 +9,13 @@ and the work of contact, if it is observed. A sample whose step fails keeps its 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
+
+import numpy as np
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.applied_forces import passive_forces, spring_energy
@@ -20,10 +23,15 @@ from dalembert.algorithms.dense import dot
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
 from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces
 from dalembert.algorithms.kinematics import forward_kinematics, squared_turning_rate
+from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.algorithms.stepping import VELOCITY_FIRST, step
 from dalembert.call.arguments import ArrayArgument
-from dalembert.contact.active_contacts import append_ids, body_signs, match_memory
-from dalembert.contact.broad_phase import Selected, Selection, selection_of
+from dalembert.compiler.library import source_digest
+from dalembert.compiler.lowering import Recipe
+from dalembert.compiler.recording import kept_kernel
+from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
+from dalembert.contact.active_contacts import NearestPoints, append_ids, body_signs, match_memory
+from dalembert.contact.broad_phase import Selection, selection_of
 from dalembert.contact.compliant_step import fresh_memory
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
@@ -34,7 +42,7 @@ from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
 from dalembert.simulation.distances import pairs_key
-from dalembert.simulation.drives import Drive, Policy, forces_of
+from dalembert.simulation.drives import Drive, Policy, forces_of, recorded_policy
 from dalembert.spatial import Force, Transform, Vec3
 
 # A watch for energy that no work explains.
@@ -154,13 +162,28 @@ class StepPlan:
     resets: bool = False
     watch: bool = True
 
-    def controlled_by(self, policy: Policy | None, drive: Drive | None) -> StepPlan:
-        """Return the same plan with joint forces of a policy or a drive."""
-        if policy is None and drive is None:
-            return self
-        found = replace(self, policy=policy, drive=drive)
-        found.__dict__.update(selection=self.selection, pairs_digest=self.pairs_digest, points=self.points)
-        return found
+    @staticmethod
+    def of(
+        model: Model,
+        contact: Rigid | Compliant | None,
+        policy: Policy | None,
+        drive: Drive | None,
+        **options: Any,
+    ) -> StepPlan:
+        """Return the plan with these options; one without functions of the caller's is made once, and kept
+        with the model."""
+        if policy is not None or (drive is not None and drive.has_functions):
+            plain = StepPlan.of(model, contact, None, None, **options)
+            found = replace(plain, policy=policy, drive=drive)
+            found.__dict__.update(selection=plain.selection, pairs_digest=plain.pairs_digest)
+            return found
+        key = ("step plan", contact, drive, *options.values())
+        kept: StepPlan | None = model.functions.get(key)
+        if kept is None:
+            pairs = () if contact is None else contact.pairs_in(model)
+            kept = StepPlan(model, contact=contact, pairs=pairs, drive=drive, **options)
+            model.functions[key] = kept
+        return kept
 
     @cached_property
     def selection(self) -> Selection:
@@ -172,7 +195,7 @@ class StepPlan:
         """A digest of the pairs, part of the name of a kernel."""
         return pairs_key(self.pairs)
 
-    @property
+    @cached_property
     def is_watched(self) -> bool:
         """True if energy that no work explains is reported: not for joints that are moved as functions of
         time, nor for integrators that conserve another energy in smooth motion.
@@ -191,7 +214,7 @@ class StepPlan:
         which = [-1.0] if self.selection.active_count else []
         return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.active_count)]
 
-    @property
+    @cached_property
     def fresh(self) -> dict[str, Any]:
         """The carried values beside the state, before the first step."""
         found: dict[str, Any] = dict.fromkeys(self.carried_results, 0.0)
@@ -203,6 +226,11 @@ class StepPlan:
             found["account"] = [0.0] * len(root_trees(self.model))
         return found
 
+    @cached_property
+    def initial(self) -> dict[str, Any]:
+        """The carried values beside the state, before the first step, as arrays."""
+        return {name: np.array(value) for name, value in self.fresh.items() if name not in ("q", "v")}
+
     def _fresh(self, count: int) -> list[list[float]]:
         return fresh_memory(count) if isinstance(self.contact, Compliant) else [[0.0] * 4] * count
 
@@ -210,14 +238,8 @@ class StepPlan:
     def arguments(self) -> tuple[ArrayArgument, ...]:
         """The arguments of `__call__` after the tree, in order."""
         model = self.model
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(self.carried_results, ())
+        shapes: dict[str, tuple[int, ...]] = {name: np.shape(value) for name, value in self.fresh.items()}
         shapes |= {"q": (model.nq,), "v": (model.nv,)}
-        if "energy" in shapes:
-            shapes["energy"] = (len(EnergyWatch._fields),)
-        if "account" in shapes:
-            shapes["account"] = (len(root_trees(model)),)
-        if "memory" in shapes:
-            shapes["memory"] = (len(self.memory), len(self.memory[0]))
         if self.drive is not None:
             shapes |= self.drive.arguments(model)
         elif self.policy is None:
@@ -228,11 +250,12 @@ class StepPlan:
             shapes |= {"reset": (), "q_start": (model.nq,), "v_start": (model.nv,)}
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
 
-    def argument_rank(self, name: str) -> int:
-        """The number of axes of an argument of one sample."""
-        return next(len(item.shape) for item in self.arguments if item.name == name)
+    @cached_property
+    def argument_ranks(self) -> dict[str, int]:
+        """The number of axes of each argument of one sample."""
+        return {item.name: len(item.shape) for item in self.arguments}
 
-    @property
+    @cached_property
     def carried_results(self) -> dict[str, int]:
         """The arguments that are results of the previous step, with their places among the results."""
         names = ["q", "v", "lasted", "fault"]
@@ -242,13 +265,70 @@ class StepPlan:
         names += ["work"] * self.work
         return {name: place for place, name in enumerate(names)}
 
-    @property
+    @cached_property
     def results(self) -> list[str]:
         """The names of the results, in order."""
         names = list(self.carried_results)
         names += ["tau"] * (self.policy is not None or self.drive is not None)
         names += ["force", "position", "gap"] * (self.record and bool(self.pairs))
         return names + ["loads"] * (self.loads and bool(self.pairs))
+
+    @cached_property
+    def _kernels(self) -> dict[Any, CompiledRollout]:
+        """The kernels of a plan without functions of the caller's."""
+        return {}
+
+    def kernel(
+        self, streams: tuple[str, ...], parameters: tuple[str, ...], dtype: str = "float64"
+    ) -> CompiledRollout:
+        """Return the kernel of many steps, kept with the model and on disk. Functions of the caller's are
+        part of it as what they compute now."""
+        given = (streams, parameters, dtype)
+        found = self._kernels.get(given)
+        if found is not None:
+            return found
+        model = self.model
+        values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
+        policy = None if self.policy is None else recorded_policy(self.policy, model, values)
+        drive = None if self.drive is None else self.drive.record(model, values)
+        functions = (policy,) if policy is not None else () if drive is None else drive.functions
+        options = (
+            self.integrator,
+            None if self.contact is None else self.contact.settings,
+            self.pairs_digest,
+            self.selection.active_count,
+            self.external_frame,
+            self.record,
+            self.work,
+            self.loads,
+            self.resets,
+            self.is_watched,
+            policy is not None,
+            None if drive is None else (drive.driven, *drive.arguments(model)),
+            *given,
+        )
+        recorded = replace(self, policy=policy, drive=drive) if functions else self
+
+        def step(tree: Model, *arrays: Any) -> Any:
+            if not is_constrained(tree):
+                require_regular_inertia(tree, "rollout")
+            return recorded(tree, *arrays)
+
+        def made() -> CompiledRollout:
+            digests = [function.digest for function in functions]
+            text = f"rollout {options} {digests} {model.digest} {source_digest()}"
+            identity = hashlib.sha256(text.encode()).hexdigest()
+            recipe = Recipe("rollout", step, model, self.arguments, values, identity=identity)
+            return compile_rollout(recipe, carried=self.carried_results, streams=streams, dtype=dtype)
+
+        key = ("rollout", options)
+        if functions:
+            return kept_kernel(model, key, functions, made)
+        kept: CompiledRollout | None = model.functions.get(key)
+        if kept is None:
+            kept = model.functions[key] = made()
+        self._kernels[given] = kept
+        return kept
 
     def __call__(self, model: Model, *values: Any) -> tuple[Any, ...]:
         given = dict(zip((item.name for item in self.arguments), values, strict=True))
@@ -258,7 +338,7 @@ class StepPlan:
         time = given["start"] + given["lasted"] * dt
         tau, motors = self._controls(model, given, time)
         poses = forward_kinematics(model, q) if self.pairs or self.external_frame == "center" else None
-        seen = self.selection.points(poses, dt) if poses and self.pairs else Selected([], [], 0.0)
+        seen = self.selection.points(poses, dt) if poses and self.pairs else NearestPoints([], [], 0.0)
         candidates = seen.candidates
         if seen.point_ids:
             given["memory"] = match_memory(

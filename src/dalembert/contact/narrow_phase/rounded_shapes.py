@@ -6,7 +6,6 @@ the normal is that of a fixed direction across them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from dalembert.contact.narrow_phase.candidates import (
@@ -107,23 +106,18 @@ Form: TypeAlias = RoundedForm | BoxForm | EllipsoidForm
 FORMS: Final[tuple[type[Form], ...]] = (RoundedForm, BoxForm, EllipsoidForm)
 
 
-def form_of(shape: Shape) -> type[Form] | None:
-    """Return the form of a shape, or None if its kind has no form here."""
+FORMED: Final = (Sphere, Capsule, Box, Ellipsoid)
+"""The kinds of shapes that have a form."""
+
+
+def form_of(shape: Shape) -> Form:
+    """Return the form of one of the `FORMED` shapes."""
     if isinstance(shape, Sphere | Capsule):
-        return RoundedForm
-    return BoxForm if isinstance(shape, Box) else EllipsoidForm if isinstance(shape, Ellipsoid) else None
-
-
-def sizes_of(shape: Shape) -> Sequence[float]:
-    """Return the sizes that define a shape of its form."""
-    if isinstance(shape, Sphere):
-        return shape.radius, 0.0
-    if isinstance(shape, Capsule):
-        return shape.radius, shape.length
+        return RoundedForm(shape.radius, shape.length if isinstance(shape, Capsule) else 0.0)
     if isinstance(shape, Box):
-        return tuple(shape.size)
+        return BoxForm(*shape.size)
     assert isinstance(shape, Ellipsoid)
-    return tuple(shape.radii)
+    return EllipsoidForm(*shape.radii)
 
 
 # Spheres and capsules against boxes, in the box's coordinates.
