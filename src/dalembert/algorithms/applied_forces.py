@@ -156,7 +156,7 @@ FRICTION_SPEED = 1e-3
 """s of Eq. (1) [rad/s or m/s]: at this speed friction has 71 % of its full size."""
 
 
-@public("dynamics", "q v", method="joints", differentiable=True)
+@public("dynamics", "q v", method="joints", differentiable=True, optional="")
 def passive_forces(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N].
 

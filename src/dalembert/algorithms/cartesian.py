@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.declaration import per_body, public
+from dalembert.algorithms.declaration import public
 from dalembert.algorithms.dense import Matrix, PseudoInverse, dot, identity, symmetric_pseudo_inverse
 from dalembert.algorithms.jacobians import all_jacobians, jacobian
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, require_centers_of_mass
@@ -41,7 +41,7 @@ def joint_forces(tree: Tree, q: Scalars, forces: PerBody[Force], *, time: Time =
 # omega_k and the velocity v_k of the body's centre of mass, in world axes.
 
 
-@public("cartesian", "q v", method="tree", optional=("time",))
+@public("cartesian", "q v", method="tree")
 def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> PerBody[Motion]:
     """Return the velocities V_k = (omega_k, v_k) = J_k v of all bodies `(…, n_bodies, 6)` [rad/s, m/s].
 
@@ -62,7 +62,7 @@ def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None)
     )
 
 
-@public("cartesian", "q", method="tree", optional=("time",))
+@public("cartesian", "q", method="tree")
 def maximal_jacobians(model: Model, q: Scalars, *, time: Time = None) -> PerBody[Matrix]:
     """Return the Jacobians J_k(q) `(…, n_bodies, 6, nv)` with `maximal_velocities` = J v.
 
@@ -250,14 +250,12 @@ class GeneralizedVelocity(NamedTuple):
 @public(
     "cartesian",
     "q body_velocities",
-    optional=("time",),
     method="least_squares",
     others=lambda: {
         "pseudo_inverse": generalized_velocity_by_pseudo_inverse,
         "joint_by_joint": generalized_velocity_joint_by_joint,
         "rotations_first": generalized_velocity_rotations_first,
     },
-    shapes={"body_velocities": per_body(6)},
     returns="tuple[Array, Array]",
 )
 def generalized_velocity(
@@ -498,9 +496,8 @@ Vectors = Sequence[Scalars]
 @public(
     "cartesian",
     "q",
-    optional=("forces", "points", "torques", "joint_torques", "time"),
+    optional="forces points torques joint_torques time",
     method="tree",
-    shapes=dict.fromkeys(("forces", "points", "torques", "joint_torques"), per_body(3)),
     one_of=("forces", "torques", "joint_torques"),
 )
 def generalized_force(
@@ -556,9 +553,7 @@ def generalized_force(
     return [a + b for a, b in zip(Q, tree.collect(turning), strict=True)]  # (69)
 
 
-@public(
-    "cartesian", "q joint_torques", method="tree", optional=("time",), shapes={"joint_torques": per_body(3)}
-)
+@public("cartesian", "q joint_torques", method="tree")
 def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time = None) -> PerBody[Vec3]:
     """Return the torques tau' = (R^T D)^T tau^ `(…, n_bodies, 3)` [N m] of joint torques on the bodies.
 
@@ -583,7 +578,7 @@ def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time =
     return tree.inward(step, Vec3.zero())[0]
 
 
-@public("cartesian", "q tau", method="least_squares", optional=("time",))
+@public("cartesian", "q tau", method="least_squares")
 def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None) -> PerBody[Force]:
     """Return torques and forces (tau_k, f_k) = (J^T)^+ Q on all bodies `(…, n_bodies, 6)` [N m, N].
 
@@ -609,14 +604,7 @@ def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None)
     return PerBody([as_force(body) for body in tree.bodies])
 
 
-@public(
-    "cartesian",
-    "q tau points",
-    method="least_squares",
-    optional=("time",),
-    shapes={"points": per_body(3)},
-    returns="tuple[Array, Array]",
-)
+@public("cartesian", "q tau points", method="least_squares", returns="tuple[Array, Array]")
 def cartesian_forces_at_points(
     tree: Tree, q: Scalars, tau: Scalars, points: Vectors, *, time: Time = None
 ) -> tuple[PerBody[Vec3], PerBody[Vec3]]:
@@ -642,7 +630,7 @@ def cartesian_forces_at_points(
     return PerBody(forces), PerBody(turned)
 
 
-@public("cartesian", "q tau", method="joint_by_joint", optional=("time",), returns="tuple[Array, Array]")
+@public("cartesian", "q tau", method="joint_by_joint", returns="tuple[Array, Array]")
 def joint_torques(
     tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None
 ) -> tuple[PerBody[Vec3], list[Scalar]]:

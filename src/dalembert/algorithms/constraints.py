@@ -499,7 +499,7 @@ class ClosingEquations(NamedTuple):
     gap: list[Scalar]
 
 
-@public("constraints", "q", method="nearby", optional=("time",), frame_free=True)
+@public("constraints", "q", method="nearby", frame_free=True)
 def constraint_jacobian(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> list[list[Scalar]]:
     """Compute the constraint Jacobian K(q) `(…, nc, nv)` of K v = 0 (or a prescribed rate) and K a = k.
 
@@ -514,7 +514,7 @@ def constraint_jacobian(tree: Tree, q: Scalars, *, time: Scalar | None = None) -
     return constraint_equations(tree, q, [0.0] * tree.nv, time=time).K
 
 
-@public("constraints", "q v", method="nearby", optional=("time",), frame_free=True)
+@public("constraints", "q v", method="nearby", frame_free=True)
 def constraint_bias(tree: Tree, q: Scalars, v: Scalars, *, time: Scalar | None = None) -> list[Scalar]:
     """Compute the velocity-product term k(q, v) = -K' v `(…, nc)` of K a = k.
 
@@ -531,7 +531,7 @@ def constraint_bias(tree: Tree, q: Scalars, v: Scalars, *, time: Scalar | None =
     return constraint_equations(tree, q, v, time=time).k
 
 
-@public("constraints", "q", method="nearby", optional=("time",), frame_free=True)
+@public("constraints", "q", method="nearby", frame_free=True)
 def constraint_error(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> list[Scalar]:
     """Compute the position error delta(q) `(…, nc)` [rad or m] of loops and user constraints.
 
@@ -547,7 +547,7 @@ def constraint_error(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> l
     return constraint_equations(tree, q, [0.0] * tree.nv, time=time).position_error
 
 
-@kernel("q", method="nearby", optional=("time",), frame_free=True)
+@kernel("q", method="nearby", frame_free=True)
 def constraint_velocity(
     tree: Tree, q: Scalars, *, time: Scalar | None = None
 ) -> tuple[list[list[Scalar]], list[Scalar]]:
@@ -556,7 +556,7 @@ def constraint_velocity(
     return equations.K, equations.velocity_error
 
 
-@kernel("q", method="nearby", optional=("time",), frame_free=True)
+@kernel("q", method="nearby", frame_free=True)
 def closing_equations(tree: Tree, q: Scalars, *, time: Time = None) -> ClosingEquations:
     """Return the equations K dq = -residual of a Gauss-Newton step toward closed loops."""
     at_rest: list[Scalar] = [0.0] * tree.nv

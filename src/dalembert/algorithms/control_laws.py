@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from dalembert.algorithms.aligned import AlignedTree, aligned
 from dalembert.algorithms.applied_forces import passive_forces
-from dalembert.algorithms.declaration import constant_shape, kernel, per_position, per_velocity
+from dalembert.algorithms.declaration import constant_shape, kernel, per_velocity
 from dalembert.algorithms.dense import Matrix, Vector, dot, factor_semidefinite, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.geometry import allowed_accelerations, nearest_acceleration
@@ -35,13 +35,6 @@ from dalembert.spatial import Mat3, Transform, Vec3
 from dalembert.spatial.exponential import so3_log
 
 # Motor forces for a wanted acceleration, and the preconditions of control laws on a model.
-
-
-JOINT_SHAPES: Final = {
-    "q_ref": per_position,
-    **dict.fromkeys(("v_ref", "a_ref", "stiffness", "damping", "kp", "kd", "effort"), per_velocity),
-}
-"""Shapes of the arrays of joint laws."""
 
 
 def commanded_forces(
@@ -89,7 +82,7 @@ def require_actuation(tree: Tree, law: str) -> None:
 # only for a full turn of error, which `difference` does not return.
 
 
-@kernel("q", method="rnea", optional=("time",), frame_free=True, loops=("rnea",))
+@kernel("q", method="rnea", frame_free=True, loops=True)
 def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
     """Return tau = g(q) `(nv,)`, which holds the system at rest in any configuration."""
     if not is_constrained(tree):
@@ -100,12 +93,7 @@ def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[S
 
 
 @kernel(
-    "q v q_ref",
-    keywords="stiffness",
-    method="rnea",
-    optional=("v_ref", "a_ref", "damping", "time"),
-    frame_free=True,
-    shapes=JOINT_SHAPES,
+    "q v q_ref", keywords="stiffness", method="rnea", optional="v_ref a_ref damping time", frame_free=True
 )
 def feedback_linearization(
     tree: Tree,
@@ -131,14 +119,7 @@ def feedback_linearization(
     return commanded_forces(tree, q, v, a, law="feedback_linearization", time=time)
 
 
-@kernel(
-    "q v q_ref",
-    keywords="stiffness",
-    method="rnea",
-    optional=("damping", "time"),
-    frame_free=True,
-    shapes=JOINT_SHAPES,
-)
+@kernel("q v q_ref", keywords="stiffness", method="rnea", optional="damping time", frame_free=True)
 def posture_forces(
     tree: Tree,
     q: Scalars,
@@ -346,6 +327,7 @@ def operational_space(
         "regularization": constant_shape(),
     },
     preconditions=HAS_INVERSE,
+    optional="",
 )
 def frame_control(
     model: Model,
@@ -370,7 +352,7 @@ def frame_control(
     )
 
 
-@kernel("q", method="ltdl", optional=("time",), preconditions=HAS_INVERSE)
+@kernel("q", method="ltdl", preconditions=HAS_INVERSE)
 def operational_inertia(
     model: Model,
     q: Scalars,
@@ -389,7 +371,7 @@ def operational_inertia(
     return Lambda
 
 
-@kernel("q", method="ltdl", optional=("time",), preconditions=HAS_INVERSE)
+@kernel("q", method="ltdl", preconditions=HAS_INVERSE)
 def consistent_inverse(
     model: Model,
     q: Scalars,
@@ -447,15 +429,7 @@ def _pose(model: Model, q: Scalars, place: Frame, time: Time) -> Transform:
 # effort limits, and joints without motors have none.
 
 
-@kernel(
-    "q v q_ref",
-    keywords="kp kd",
-    name="pd",
-    method="joints",
-    optional=("v_ref", "effort"),
-    frame_free=True,
-    shapes=JOINT_SHAPES,
-)
+@kernel("q v q_ref", keywords="kp kd", name="pd", method="joints", optional="v_ref effort", frame_free=True)
 def pd_forces(
     tree: Tree,
     q: Scalars,
@@ -482,9 +456,8 @@ def pd_forces(
     keywords="kp kd dt",
     name="stable_pd",
     method="aba",
-    optional=("v_ref", "effort", "time"),
+    optional="v_ref effort time",
     frame_free=True,
-    shapes=JOINT_SHAPES,
 )
 def stable_pd_forces(
     tree: Tree,

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dalembert.algorithms.declaration import choice, per_velocity, public
+from dalembert.algorithms.declaration import choice, public
 from dalembert.algorithms.dense import Matrix, dot, unit, zeros
 from dalembert.algorithms.energy_momentum import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
@@ -41,7 +41,15 @@ from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Motion, Placement, RigidInertia
 
 
-@public("geometry", "q v", method="composite_bodies", frame_free=True, empty=(0, 0), differentiable=True)
+@public(
+    "geometry",
+    "q v",
+    method="composite_bodies",
+    frame_free=True,
+    empty=(0, 0),
+    differentiable=True,
+    optional="",
+)
 def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     """Compute the Coriolis matrix C(q, v) `(…, nv, nv)` of M a + C v + g = tau.
 
@@ -82,7 +90,7 @@ def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     return C
 
 
-@public("geometry", "q v", method="composite_bodies", frame_free=True, empty=(0, 0))
+@public("geometry", "q v", method="composite_bodies", frame_free=True, empty=(0, 0), optional="")
 def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     """Compute dM/dt `(…, nv, nv)` [kg m^2/s, kg m/s or kg/s] along the motion v.
 
@@ -114,7 +122,7 @@ def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     return rates
 
 
-@public("geometry", "q v w", method="passes", frame_free=True, loops=("passes",), shapes={"w": per_velocity})
+@public("geometry", "q v w", method="passes", frame_free=True, loops=True, optional="")
 def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Scalar]:
     """Compute C(q, v) w `(…, nv)` [N m or N] in linear time, without forming C.
 
@@ -235,6 +243,7 @@ KINDS = ("first", "second")
     others=lambda: {"derivatives": christoffel_symbols_by_derivatives},
     frame_free=True,
     empty=(0, 0, 0),
+    optional="",
 )
 def christoffel_symbols(tree: Tree, q: Scalars, *, kind: str = "first") -> Tensor:
     """Compute Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.

@@ -1,9 +1,9 @@
 """Declarations of the library's functions of arrays, each beside its algorithm.
 
-    @public("dynamics", "q v tau", optional=LOADS, frame_free=True, preconditions=HAS_INVERSE)
-    def forward_dynamics(tree, q, v, tau, **given): ...
+    @public("dynamics", "q v", method="rnea", frame_free=True, loops=True)
+    def coriolis_forces(tree, q, v, *, time=None): ...
 
-is all that makes `da.forward_dynamics` compile, check its arguments and appear in `help`, in the type stubs
+is all that makes `da.coriolis_forces` compile, check its arguments and appear in `help`, in the type stubs
 and in the documentation. This module is data alone: `compiler.library` compiles what is declared, `api`
 makes the public functions.
 """
@@ -30,10 +30,10 @@ Methods = Mapping[str, Callable[..., Any]]
 REQUIRED: Final = object()
 """The default of an option that every call must give."""
 
-LOADS: Final = ("external_forces", "time")
+LOADS: Final = "external_forces time"
 """Optional arrays of most functions of forces; `external_frame` comes with the forces."""
 
-CONSTRAINED_LOADS: Final = ("external_forces", "stabilization", "time")
+CONSTRAINED_LOADS: Final = "external_forces stabilization time"
 """Optional arrays of functions whose results depend on the stabilisation of constraints."""
 
 
@@ -63,7 +63,17 @@ SHAPES: Final[Mapping[str, Shape]] = {
     **dict.fromkeys(("time", "dt", "stabilization"), constant_shape()),
     "external_forces": per_body(6),
 }
-"""Shapes of the arrays that are known by their names."""
+"""Shapes of the arrays that are known by their names in any function, those of users among them."""
+
+OWN_SHAPES: Final[Mapping[str, Shape]] = {
+    **SHAPES,
+    "q_ref": per_position,
+    **dict.fromkeys(("p", "u", "w", "v_ref", "a_ref", "stiffness", "damping", "kp", "kd"), per_velocity),
+    "effort": per_velocity,
+    "body_velocities": per_body(6),
+    **dict.fromkeys(("forces", "points", "torques", "joint_torques"), per_body(3)),
+}
+"""Shapes of the arrays of the library's own functions."""
 
 
 def later(path: str) -> Callable[..., Any]:
@@ -127,8 +137,8 @@ class LibraryFunction:
     `others` by the model; these are the further algorithms for `method=`, by name, or a function that returns
     them. `frame_free`: the result does not depend on the body frames, so the function runs on aligned ones.
     `loops`: the methods written with tree passes alone, which can be compiled as loops over a large tree.
-    `shapes`: of arrays that `SHAPES` does not know. `preconditions` of the arguments. `one_of`: optional
-    arrays of which every call must give at least one. `unit_quaternions`: whether quaternions in the
+    `shapes`: of arrays, where they are not those of `OWN_SHAPES`. `preconditions` of the arguments. `one_of`:
+    optional arrays of which every call must give at least one. `unit_quaternions`: whether quaternions in the
     arguments must have unit norm. `empty`: the shape of a result that has no entries. `returns`: the type of
     the results, a name of `api.records` where a class holds them. `subject`: the module of `dalembert.api`
     that publishes the function, "" for one that is compiled but not public by itself. `differentiable`:
@@ -162,7 +172,7 @@ class LibraryFunction:
 
     def shape(self, model: Model, name: str) -> tuple[int, ...] | None:
         """Return the shape of an array; None where its name says nothing."""
-        known = self.shapes.get(name) or SHAPES.get(name)
+        known = self.shapes.get(name) or OWN_SHAPES.get(name)
         return None if known is None else known(model)
 
 
@@ -171,9 +181,19 @@ DECLARED: Final[dict[str, LibraryFunction]] = {}
 
 
 def public(
-    subject: str, arguments: str, *, name: str = "", keywords: str = "", **declaration: Any
+    subject: str,
+    arguments: str,
+    *,
+    name: str = "",
+    keywords: str = "",
+    optional: str = "time",
+    loops: bool | tuple[str, ...] = (),
+    **more: Any,
 ) -> Callable[[F], F]:
-    """Declare a public function: the decorated algorithm computes it and has its docstring."""
+    """Declare a public function: the decorated algorithm computes it and has its docstring.
+
+    Arrays are named in one string; `loops=True` is a single method that can be compiled as loops.
+    """
 
     def declare(algorithm: F) -> F:
         known = name or algorithm.__name__
@@ -181,15 +201,17 @@ def public(
             known,
             subject,
             algorithm,
-            (*arguments.split(), *keywords.split()),
-            tuple(keywords.split()),
-            **declaration,
+            arguments=(*arguments.split(), *keywords.split()),
+            keywords=tuple(keywords.split()),
+            optional=tuple(optional.split()),
+            loops=(more["method"],) if loops is True else loops or (),
+            **more,
         )
         return algorithm
 
     return declare
 
 
-def kernel(arguments: str, *, name: str = "", keywords: str = "", **declaration: Any) -> Callable[[F], F]:
+def kernel(arguments: str, **declaration: Any) -> Callable[[F], F]:
     """Declare a function that is compiled for an ordinary function of the library."""
-    return public("", arguments, name=name, keywords=keywords, **declaration)
+    return public("", arguments, **declaration)

@@ -60,7 +60,7 @@ def total_mass(tree: Tree) -> Scalar:
     return total(body.inertia.mass for body in tree.bodies)
 
 
-@public("dynamics", "q v", method="tree", optional=("time",), frame_free=True, differentiable=True)
+@public("dynamics", "q v", method="tree", frame_free=True, differentiable=True)
 def kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Scalar:
     """Compute the kinetic energy T = v^T M v / 2 = sum v_i . I_i v_i / 2 `(…)` [J], including armatures.
 
@@ -79,7 +79,7 @@ def kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> 
     return energy
 
 
-@public("dynamics", "q", method="tree", optional=("time",), differentiable=True)
+@public("dynamics", "q", method="tree", differentiable=True)
 def potential_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
     """Compute the potential energy V = -sum m_i g . c_i `(…)` [J].
 
@@ -118,7 +118,7 @@ def _mass(tree: Tree) -> Scalar:
     return mass
 
 
-@public("dynamics", "q", method="tree", optional=("time",), differentiable=True)
+@public("dynamics", "q", method="tree", differentiable=True)
 def center_of_mass(tree: Tree, q: Scalars, *, time: Time = None) -> Vec3:
     """Compute the system's centre of mass c = sum m_i c_i / sum m_i `(…, 3)` [m] in world coordinates.
 
@@ -142,7 +142,7 @@ def center_of_mass_acceleration(tree: Tree, q: Scalars, v: Scalars, a: Scalars, 
     return acceleration
 
 
-@public("dynamics", "q v", method="tree", optional=("time",), differentiable=True)
+@public("dynamics", "q v", method="tree", differentiable=True)
 def centroidal_momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
     """Compute the momentum h = sum I_i v_i `(…, 6)` about the centre of mass, in world axes.
 
@@ -168,7 +168,7 @@ def centroidal_momentum_rate(
     return _at_point(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
 
-@public("dynamics", "q", method="tree", optional=("time",), differentiable=True)
+@public("dynamics", "q", method="tree", differentiable=True)
 def centroidal_momentum_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Compute the matrix A(q) `(…, 6, nv)` of the centroidal momentum h = A v.
 

@@ -337,7 +337,7 @@ def floating_base_kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Ti
     return total
 
 
-@public("floating_base", "q", method="tree", optional=("time",), options=JACOBIAN)
+@public("floating_base", "q", method="tree", options=JACOBIAN)
 def floating_base_jacobian(
     model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:

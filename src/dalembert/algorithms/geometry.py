@@ -13,7 +13,7 @@ from dalembert.algorithms.coriolis import (
     moving_subspaces,
     require_scleronomic,
 )
-from dalembert.algorithms.declaration import choice, kernel, per_velocity, public
+from dalembert.algorithms.declaration import choice, kernel, public
 from dalembert.algorithms.dense import (
     Matrix,
     Rows,
@@ -66,7 +66,7 @@ class HamiltonianRates(NamedTuple):
     p_rate: list[Scalar]
 
 
-@public("geometry", "q p", method="ltdl", shapes={"p": per_velocity}, preconditions=HAS_INVERSE)
+@public("geometry", "q p", method="ltdl", preconditions=HAS_INVERSE, optional="")
 def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
     """Compute the Hamiltonian H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J] for momenta p `(…, nv)`.
 
@@ -85,7 +85,7 @@ def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
     return 0.5 * twice + potential_energy(tree, q)
 
 
-@public("geometry", "q v", method="passes", frame_free=True, loops=("passes",))
+@public("geometry", "q v", method="passes", frame_free=True, loops=True, optional="")
 def momentum_coordinates(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute the momenta p = M(q) v `(…, nv)` [kg m^2/s or kg m/s] in linear time.
 
@@ -103,9 +103,7 @@ def momentum_coordinates(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     return differential_inverse_dynamics(tree, q, v)
 
 
-@public(
-    "geometry", "q p", method="ltdl", frame_free=True, shapes={"p": per_velocity}, preconditions=HAS_INVERSE
-)
+@public("geometry", "q p", method="ltdl", frame_free=True, preconditions=HAS_INVERSE, optional="")
 def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     """Compute the velocities v = M(q)^-1 p `(…, nv)` [rad/s or m/s], the inverse of `momentum_coordinates`.
 
@@ -129,9 +127,9 @@ def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     "q p tau",
     method="passes",
     frame_free=True,
-    shapes={"p": per_velocity},
     preconditions=HAS_INVERSE,
     returns="tuple[Array, Array]",
+    optional="",
 )
 def hamiltonian_rates(tree: Tree, q: Scalars, p: Scalars, tau: Scalars) -> HamiltonianRates:
     """Compute (v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
@@ -211,7 +209,7 @@ Field = Callable[[Tree, list[Scalar]], Scalars]
     method="metric",
     options={"space": choice("tangent", "cotangent")},
     frame_free=True,
-    shapes={"u": per_velocity, "w": per_velocity},
+    optional="",
 )
 def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str = "tangent") -> Scalar:
     """Compute the inner product <u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`.
@@ -230,7 +228,7 @@ def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str 
     return total(x * y for x, y in zip(u, mapped(tree, q, w), strict=True))
 
 
-@public("geometry", "q v u", method="passes", frame_free=True, shapes={"u": per_velocity})
+@public("geometry", "q v u", method="passes", frame_free=True, optional="")
 def connection_term(tree: Tree, q: Scalars, v: Scalars, u: Scalars) -> list[Scalar]:
     """Compute Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`, the connection's part of nabla_v u.
 
@@ -271,7 +269,7 @@ def covariant_derivative(tree: Tree, field: Field, q: Scalars, v: Scalars) -> li
     return [rate + turn for rate, turn in zip(u_rate, connection_term(tree, q, v, u), strict=True)]
 
 
-@public("geometry", "q v", method="ltdl", frame_free=True, preconditions=HAS_INVERSE)
+@public("geometry", "q v", method="ltdl", frame_free=True, preconditions=HAS_INVERSE, optional="")
 def geodesic_acceleration(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2], the motion without forces and gravity.
 
@@ -290,7 +288,7 @@ def geodesic_acceleration(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     return [-x for x in velocity_coordinates(tree, q, coriolis_forces(tree, q, v))]
 
 
-@kernel("q v dt", method="rk4", frame_free=True, preconditions=HAS_INVERSE)
+@kernel("q v dt", method="rk4", frame_free=True, preconditions=HAS_INVERSE, optional="")
 def geodesic_step(tree: Tree, q: Scalars, v: Scalars, dt: Scalar) -> State:
     """Return (q, v) after the time dt along the geodesic, by the Runge–Kutta method of order four."""
 

@@ -99,15 +99,7 @@ def spanning_tree_forces(
     return tree.project_forces(_needed_forces(tree, q, v, a, tree.gravity, **given), a)  # (3), (4)
 
 
-@public(
-    "dynamics",
-    "q v",
-    method="rnea",
-    optional=("time",),
-    frame_free=True,
-    loops=("rnea",),
-    differentiable=True,
-)
+@public("dynamics", "q v", method="rnea", frame_free=True, loops=True, differentiable=True)
 def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
     """Compute b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N], velocity terms and gravity.
 
@@ -123,15 +115,7 @@ def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> l
     return tree.project_forces(_needed_forces(tree, q, v, None, tree.gravity, **given))
 
 
-@public(
-    "dynamics",
-    "q v",
-    method="rnea",
-    optional=("time",),
-    frame_free=True,
-    loops=("rnea",),
-    differentiable=True,
-)
+@public("dynamics", "q v", method="rnea", frame_free=True, loops=True, differentiable=True)
 def coriolis_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> list[Scalar]:
     """Compute c(q, v) = inverse_dynamics(q, v, 0) - inverse_dynamics(q, 0, 0) `(…, nv)` [N m or N].
 
@@ -148,9 +132,7 @@ def coriolis_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) ->
     return tree.project_forces(_needed_forces(tree, q, v, None, Vec3.zero(), time=time))
 
 
-@public(
-    "dynamics", "q", method="rnea", optional=("time",), frame_free=True, loops=("rnea",), differentiable=True
-)
+@public("dynamics", "q", method="rnea", frame_free=True, loops=True, differentiable=True)
 def gravity_forces(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
     """Compute the gravity forces g(q) = inverse_dynamics(q, 0, 0) = +dV/dq `(…, nv)` [N m or N].
 
@@ -237,14 +219,7 @@ def rnea_spatial(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack
 
 
 @public(
-    "dynamics",
-    "q a",
-    name="inertial_forces",
-    method="rnea",
-    optional=("time",),
-    frame_free=True,
-    loops=("rnea",),
-    differentiable=True,
+    "dynamics", "q a", name="inertial_forces", method="rnea", frame_free=True, loops=True, differentiable=True
 )
 def differential_inverse_dynamics(tree: Tree, q: Scalars, a: Scalars, *, time: Time = None) -> list[Scalar]:
     """Compute tau = M(q) a `(…, nv)` [N m or N] in linear time, without forming M.

@@ -44,7 +44,7 @@ def frame_of(model: Model, where: str | Body | Frame) -> Frame:
     return model.frame(where)
 
 
-@public("kinematics", "q", method="tree", optional=("time",), options=JACOBIAN, differentiable=True)
+@public("kinematics", "q", method="tree", options=JACOBIAN, differentiable=True)
 def jacobian(
     model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
@@ -83,7 +83,7 @@ def all_jacobians(model: Model, q: Scalars, *, frame: str = "body", time: Time =
     return PerBody([jacobian(model, q, body, frame=frame, time=time) for body in model.bodies])
 
 
-@public("kinematics", "q v", method="tree", optional=("time",), options=JACOBIAN, differentiable=True)
+@public("kinematics", "q v", method="tree", options=JACOBIAN, differentiable=True)
 def jacobian_rate(
     model: Model,
     q: Scalars,

@@ -118,15 +118,7 @@ def point_motion(motion: BodyMotion, point: Vec3) -> PointMotion:
     return PointMotion(motion.pose.transform_point(point), R @ velocity, R @ acceleration)
 
 
-@public(
-    "kinematics",
-    "q",
-    name="forward_kinematics",
-    method="tree",
-    optional=("time",),
-    returns="Poses",
-    differentiable=True,
-)
+@public("kinematics", "q", name="forward_kinematics", method="tree", returns="Poses", differentiable=True)
 def body_poses(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> tuple[list[Mat3], list[Vec3]]:
     """Compute the poses of all bodies in the world: X_i = X_parent(i) X_T X_J(q_i), from the root outward.
 
@@ -151,7 +143,6 @@ def body_poses(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> tuple[l
     "q v a",
     name="point_motion",
     method="tree",
-    optional=("time",),
     options={"frame_name": FRAME_NAME},
     returns="tuple[Array, Array, Array]",
     differentiable=True,

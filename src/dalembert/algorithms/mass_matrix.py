@@ -42,7 +42,6 @@ class Block(NamedTuple):
 @public(
     "dynamics",
     "q",
-    optional=("time",),
     method="crba",
     others=lambda: {
         "rnea_columns": mass_matrix_by_columns,
@@ -148,7 +147,6 @@ def assemble_blocks(tree: Tree, blocks: Iterator[Block]) -> Matrix:
     "dynamics",
     "q",
     method="ltdl",
-    optional=("time",),
     frame_free=True,
     preconditions=HAS_INVERSE,
     empty=(0, 0),

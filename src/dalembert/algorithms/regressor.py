@@ -27,7 +27,7 @@ ARMATURE: Final = {"armature": Option("bool", False, read=lambda model, flag: re
 """The option that appends a column for each armature."""
 
 
-@public("identification", "q v", method="passes", optional=("time",), options=ARMATURE, empty=(0,))
+@public("identification", "q v", method="passes", options=ARMATURE, empty=(0,))
 def kinetic_energy_regressor(
     tree: Tree, q: Scalars, v: Scalars, *, armature: bool = False, time: Time = None
 ) -> list[Scalar]:
@@ -51,7 +51,7 @@ def kinetic_energy_regressor(
     return y
 
 
-@public("identification", "q", method="passes", optional=("time",), options=ARMATURE, empty=(0,))
+@public("identification", "q", method="passes", options=ARMATURE, empty=(0,))
 def potential_energy_regressor(
     tree: Tree, q: Scalars, *, armature: bool = False, time: Time = None
 ) -> list[Scalar]:
@@ -133,7 +133,6 @@ Direction = tuple[list[tuple[int, float]], Motion]
     "identification",
     "q v a",
     method="passes",
-    optional=("time",),
     options=ARMATURE,
     empty=lambda model: (0, len(PARTS) * len(model.bodies)),
 )

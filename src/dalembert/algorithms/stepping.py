@@ -22,6 +22,7 @@ with stabilisation against drift (see `stabilization`).
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Leap, Loads, Stabilization
@@ -125,11 +126,10 @@ def step_with_passive_forces(
 
 # The configuration manifold, whose algorithms are those of the joints.
 
-public("dynamics", "q dv", method="manifold")(configuration.integrate)
-public("dynamics", "q0 q1", method="manifold")(configuration.difference)
-public("dynamics", "q", method="manifold", preconditions=(CAN_BE_NORMALIZED,), unit_quaternions=False)(
-    configuration.normalize
-)
+_on_manifold = functools.partial(public, "dynamics", method="manifold", optional="")
+_on_manifold("q dv")(configuration.integrate)
+_on_manifold("q0 q1")(configuration.difference)
+_on_manifold("q", preconditions=(CAN_BE_NORMALIZED,), unit_quaternions=False)(configuration.normalize)
 
 
 def _stabilization(

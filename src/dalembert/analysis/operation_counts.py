@@ -30,13 +30,6 @@ LOOP_METHODS: Final = ("range_space", "direct", "null_space", "loop_closure", "s
 LOOP_FUNCTIONS: Final = ("constraint_jacobian", "constraint_bias", "constraint_forces")
 """Methods and functions for models with constraints, not listed for others."""
 
-WITHOUT_TIME: Final = (
-    "coriolis_matrix", "coriolis_product", "mass_matrix_rate", "christoffel_symbols", "hamiltonian",
-    "hamiltonian_rates", "momentum_coordinates", "velocity_coordinates", "inner_product", "connection_term",
-    "geodesic_acceleration", "geodesic_step", "integrate", "difference", "normalize",
-)  # fmt: skip
-"""Functions that take no time: geometry, which models that depend on it do not have, and configurations."""
-
 COSTLY_METHODS: Final = ("closed_form", "lagrange", "jacobians")
 """Methods of cubic and higher cost, which are written to be understood: counting them takes long, too."""
 
@@ -71,7 +64,7 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
     require_model(model)
     if name not in FUNCTIONS:
         raise ArgumentError(f'there is no function "{name}"; see da.analysis.count_methods')
-    arrays = ("time",) if model.time_dependent and name not in WITHOUT_TIME else ()
+    arrays = ("time",) if model.time_dependent and "time" in FUNCTIONS[name].optional else ()
     return function(model, name, method, arrays=arrays).operation_count
 
 
