@@ -10,7 +10,7 @@ from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Prismatic, Revolute, SphereInCylinder
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Sphere
-from dalembert.models.parts import NO_COLLISION_MASK, at, bundled
+from dalembert.models.parts import NO_COLLISION_MASK, Count, at, bundled
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 
 SLIDE = Prismatic((1.0, 0.0, 0.0))
@@ -222,7 +222,7 @@ def five_bar(
 
 
 @bundled
-def ladder(rungs: int = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
+def ladder(rungs: Count = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
     """Return a hanging rope ladder: two rails of hinged segments with rungs between them.
 
     Every rung closes a loop with the next segment of the right rail by a joint of two constraints

@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
-from typing import Final, ParamSpec
+from typing import Final, ParamSpec, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,12 @@ from dalembert.model.model import Model
 from dalembert.spatial import Mat3, Transform, Vec3
 
 Given = ParamSpec("Given")
+
+Count: TypeAlias = int
+"""A number of bodies or rungs, at most `MAX_COUNT`."""
+
+MAX_COUNT: Final = 100_000
+"""A model of this many bodies takes some 20 s and 2 GB to build; far larger ones would fill the memory."""
 
 NO_COLLISION_MASK = 0
 """Collision mask of parts that overlap, such as bars at their pins; other shapes may touch them."""
@@ -36,6 +42,10 @@ def _is_whole_number(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) <= MAX_COUNT
+
+
 def _is_pair(value: object) -> bool:
     items = list(value) if isinstance(value, Sequence | np.ndarray) and np.ndim(value) == 1 else []
     return len(items) == 2 and all(_is_number(item) for item in items)
@@ -44,6 +54,7 @@ def _is_pair(value: object) -> bool:
 CHECKS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "float": (_is_number, "a finite number"),
     "int": (_is_whole_number, "a whole number"),
+    "Count": (_is_count, f"a whole number up to {MAX_COUNT:,}"),
     "tuple[float, float]": (_is_pair, "two finite numbers"),
 }
 """How an argument is checked, and what it must be, by its annotation."""
