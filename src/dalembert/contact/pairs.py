@@ -69,7 +69,17 @@ def pairs_of(
     chosen = None if only is None else _check_names(model, only)
     dropped = _check_names(model, exclude)
     explicit = {frozenset((pair.first, pair.second)): pair for pair in model.contact_pairs}
-    rules, hulls = _Rules(model), _Hulls()
+    rules = _Rules(model)
+    hulls: dict[int, Shape] = {}
+
+    def convex(placed: Placed) -> Placed:
+        """Return a mesh as its convex hull, which is read once."""
+        if not isinstance(placed.shape, Mesh):
+            return placed
+        if id(placed.shape) not in hulls:
+            hulls[id(placed.shape)] = hull_of(placed.shape)
+        return Placed(placed.body, hulls[id(placed.shape)])
+
     found = []
     for number, first in enumerate(shapes):
         for second in shapes[number + 1 :]:
@@ -80,9 +90,9 @@ def pairs_of(
                 continue
             names = rules.names(first), rules.names(second)
             if (chosen is None or _matches(chosen, *names)) and not _matches(dropped, *names):
-                placed = hulls.of(first), hulls.of(second)
-                if can_touch(placed[0].shape, placed[1].shape):
-                    found.append(_pair(*placed, given))
+                a, b = convex(first), convex(second)
+                if can_touch(a.shape, b.shape):
+                    found.append(_pair(a, b, given))
     return tuple(found)
 
 
@@ -115,22 +125,6 @@ def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair
     if given is not None and given.restitution is not None:
         restitution = given.restitution
     return ContactPair(first, second, friction, restitution)
-
-
-@final
-class _Hulls:
-    """The convex hulls of meshes, each read once."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, Shape] = {}
-
-    def of(self, placed: Placed) -> Placed:
-        shape = placed.shape
-        if not isinstance(shape, Mesh):
-            return placed
-        if id(shape) not in self._found:
-            self._found[id(shape)] = hull_of(shape)
-        return Placed(placed.body, self._found[id(shape)])
 
 
 @final

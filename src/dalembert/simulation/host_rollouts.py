@@ -118,12 +118,6 @@ def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> s
     return name
 
 
-def checked_frame(name: str) -> str:
-    """Return the frame of external forces."""
-    require_choice("external_frame", name, FRAMES)
-    return name
-
-
 def checked_steps(steps: object, controls: object, every: int) -> int:
     """Return the number of steps: as given, or that of the controls."""
     if steps is None:

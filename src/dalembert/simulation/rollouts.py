@@ -9,15 +9,15 @@ import numpy.typing as npt
 from dalembert.api.calls import checked_time_step
 from dalembert.compiler.library import no_model
 from dalembert.control import Servo
-from dalembert.errors import ArgumentError, DtypeError, require_flag
+from dalembert.errors import ArgumentError, DtypeError, require_choice, require_flag
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
 from dalembert.simulation.drives import Callback, Policy, drive_of
 from dalembert.simulation.host_rollouts import (
+    FRAMES,
     Contact,
     RolloutRequest,
     checked_contact,
-    checked_frame,
     checked_integrator,
     checked_start,
     checked_steps,
@@ -107,14 +107,14 @@ def rollout(
         raise ArgumentError("rollout: give controls or a callback, not both")
     require_function("callback", callback, "t, q, v")
     require_function("progress", progress, "done, steps")
-    frame = checked_frame(external_frame)
+    require_choice("external_frame", external_frame, FRAMES)
     plan = StepPlan.of(
         model,
         law,
         controls if callable(controls) else None,
         drive_of(controls, model) if isinstance(controls, Servo) else None,
         integrator=checked_integrator(integrator, law),
-        external_frame=None if external_forces is None else frame,
+        external_frame=None if external_forces is None else external_frame,
         record=require_flag("rollout: record_contacts", record_contacts),
         work="contact_work" in observers,
         loads="contact_forces" in observers,
