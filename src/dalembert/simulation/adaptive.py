@@ -191,8 +191,12 @@ class FlyingSystem:
         if self.policy is None:
             return np.tile(self.held, (len(times), 1))
         model, policy = self.model, self.policy
-        found = kept_kernel(model, ("policy",), (policy,), lambda: _compiled_policy(model, policy))
-        return np.asarray(found(times, q, v))
+
+        def made() -> CompiledFunction:
+            arguments = tuple(ArrayArgument(item.name, item.shape) for item in policy.trace.inputs)
+            return CompiledFunction(Recipe("torques", policy, model, arguments, traced=policy.trace))
+
+        return np.asarray(kept_kernel(model, ("policy",), (policy,), made)(times, q, v))
 
 
 def _compile_system(
@@ -228,11 +232,6 @@ def _compile_system(
         compile(there, model),
         compile(back, model, inputs=shapes),
     )
-
-
-def _compiled_policy(model: Model, policy: RecordedFunction) -> CompiledFunction:
-    arguments = tuple(ArrayArgument(item.name, item.shape) for item in policy.trace.inputs)
-    return CompiledFunction(Recipe("torques", policy, model, arguments, traced=policy.trace))
 
 
 # Events of a motion between its steps: functions of the state that pass zero.
@@ -520,28 +519,16 @@ def integrate_adaptive(
             break
         h, last = min(longest, length * next_factor(measure, last)), measure
         x, k1 = system.normalize_quaternions(new), K[6]
-    return _motion(model, system, spans, t, (q0, v0), watches.happenings, rejected, evaluations)
-
-
-def _motion(
-    model: Model,
-    system: FlyingSystem,
-    spans: list[Span],
-    end: float,
-    start: tuple[Array, Array],
-    happenings: list[Happening],
-    rejected: int,
-    evaluations: int,
-) -> AdaptiveMotion:
-    """Return the frames of all steps; the last one may end early."""
-    if not spans:
-        time, q, v = np.array([end]), start[0][np.newaxis], start[1][np.newaxis]
-    else:
-        time = np.array([*(span.start for span in spans), end])
-        x = np.array([span.x for span in spans])
-        q, v = system.from_centroidal(time, np.vstack([x, spans[-1].at(time[-1:])]))
-        q[0], v[0] = start
-    return AdaptiveMotion(model, time, q, v, tuple(happenings), rejected, evaluations, tuple(spans), system)
+    time, states, speeds = np.array([t]), q0[np.newaxis], v0[np.newaxis]
+    if spans:  # the last one may end early
+        time = np.array([*(span.start for span in spans), t])
+        ends = np.vstack([*(span.x for span in spans), spans[-1].at(time[-1:])])
+        states, speeds = system.from_centroidal(time, ends)
+        states[0], speeds[0] = q0, v0
+    happenings = tuple(watches.happenings)
+    return AdaptiveMotion(
+        model, time, states, speeds, happenings, rejected, evaluations, tuple(spans), system
+    )
 
 
 def _state(model: Model, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
