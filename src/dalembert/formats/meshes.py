@@ -27,7 +27,7 @@ from dalembert.formats.report import reported_as_file_errors
 from dalembert.formats.resources import MissingResourceError, Resources, read_regular_file
 from dalembert.model.model import Model
 from dalembert.model.shapes import ConvexMesh, Mesh, Shape
-from dalembert.model.shapes.convex_hull import enroll_mesh_reader, homogeneous_inertia, hull_of, integrals
+from dalembert.model.shapes.convex_hull import homogeneous_inertia, hull_of, integrals
 from dalembert.model.values import rebuilt
 from dalembert.spatial import RigidInertia
 
@@ -158,9 +158,6 @@ def mesh_of(shape: Mesh) -> TriangleMesh:
             "the model file may name; name its folder in roots=[…], or trust the file (trusted=True)"
         )
     return read_mesh(shape.path).scaled(shape.scale)
-
-
-enroll_mesh_reader(lambda shape: mesh_of(shape).corners)
 
 
 # The meshes of a model

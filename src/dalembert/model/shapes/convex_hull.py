@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+import pkgutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, NamedTuple, final
@@ -237,21 +238,14 @@ class ConvexMesh(Solid):
         return integrals(np.array(self.vertices), np.array(self.faces))
 
 
-# The convex hull of a mesh file. Shapes open no file: the room of file formats enrols its reader of meshes.
-
-_MESH_READERS: list[Callable[[Mesh], Array]] = []
-
-
-def enroll_mesh_reader(read_vertices: Callable[[Mesh], Array]) -> None:
-    """Let `hull_of` read the vertices (n, 3), scaled, of the file that a mesh names by this function."""
-    _MESH_READERS[:] = [read_vertices]
+# The convex hull of a mesh file. Shapes open no file: the room of file formats reads it.
 
 
 def hull_of(shape: Mesh) -> ConvexMesh:
     """Return the convex hull of the mesh in a shape's file, scaled, with all else that the shape has."""
     same = {name: value for name, value in shape.data() if name not in ("path", "scale")}
-    (read_vertices,) = _MESH_READERS
-    vertices = read_vertices(shape)
+    # By name, when a mesh is first read: formats are built on models, which must work without them.
+    vertices: Array = pkgutil.resolve_name("dalembert.formats.meshes:mesh_of")(shape).corners
     try:
         return ConvexMesh(vertices.tolist(), **same)
     except ModelError as error:
