@@ -43,7 +43,7 @@ def _is_whole_number(value: object) -> bool:
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) <= MAX_COUNT
+    return isinstance(value, Integral) and _is_whole_number(value) and int(value) <= MAX_COUNT
 
 
 def _is_pair(value: object) -> bool:
