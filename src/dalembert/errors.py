@@ -214,16 +214,16 @@ def positive_number(what: str, value: Any, unit: str = "") -> float:
 
 def short_repr(value: object) -> str:
     """Return the repr of a value as a message shows it: short, and without an error of its own."""
-    return _shown(repr, value, MAX_REPR_CHARACTERS)
+    return _shorten(repr, value, MAX_REPR_CHARACTERS)
 
 
 def _short_text(value: object) -> str:
     """Return a value as a message shows it: short, and without an error of its own."""
-    text = _shown(str, value, MAX_SHOWN_CHARACTERS)
+    text = _shorten(str, value, MAX_SHOWN_CHARACTERS)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _shown(write: Callable[[object], str], value: object, length: int) -> str:
+def _shorten(write: Callable[[object], str], value: object, length: int) -> str:
     try:
         text = write(value)
     except Exception:  # an int of thousands of digits, or somebody's class

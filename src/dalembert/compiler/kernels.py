@@ -89,7 +89,7 @@ class Kernels:
         """Return the kernel for one sample ("scalar") or for batches ("lanes")."""
         kernel = self._kernels.get(width)
         if kernel is None:
-            with self._lock, self._announced(width):
+            with self._lock, self._announce_if_slow(width):
                 kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
                 self._kernels[width] = kernel
         return kernel
@@ -104,13 +104,13 @@ class Kernels:
         if kernel is None:
             from dalembert.compiler.gpu.modules import compile_gpu  # nothing else needs a GPU
 
-            with self._lock, self._announced(device.name):
+            with self._lock, self._announce_if_slow(device.name):
                 kernel = self._gpu_kernels.get(device.ordinal) or compile_gpu(self, device)
                 self._gpu_kernels[device.ordinal] = kernel
                 self._learn_results(kernel.extra)
         return kernel
 
-    def _announced(self, target: str) -> contextlib.AbstractContextManager[None]:
+    def _announce_if_slow(self, target: str) -> contextlib.AbstractContextManager[None]:
         return _announce_slow_compilation(f"compiling {self.title} for {self.recipe.model!r} ({target})")
 
     def extra(self) -> dict[str, object]:

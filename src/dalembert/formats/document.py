@@ -171,15 +171,15 @@ def _check_start(content: bytes, name: str) -> None:
     if declaration > 0 and b"<" not in start[:declaration]:
         line = start[:declaration].count(b"\n") + 1
         before = start[:declaration].strip()
-        what = f"text {_shown(before)}" if before else "white space"
+        what = f"text {_decode(before)}" if before else "white space"
         raise FileError(
             f"{name} line {line}: there is {what} before the XML declaration; delete all before '<?xml'"
         )
     if not start.lstrip().startswith(b"<"):
-        raise FileError(f"{name} line 1: not XML: it begins with {_shown(start)}, not with '<'")
+        raise FileError(f"{name} line 1: not XML: it begins with {_decode(start)}, not with '<'")
 
 
-def _shown(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     return repr(content[:_EXCERPT].decode("utf-8", "replace"))
 
 

@@ -236,7 +236,7 @@ def _resolve(shape: Mesh, resources: Resources, body: str) -> Mesh:
 def _with_meshes(model: Model, replacement: Callable[[Mesh, str], Iterable[Shape]]) -> Model:
     """Return the model with every mesh replaced by shapes; the same model if it has none."""
 
-    def replaced(shapes: Iterable[Shape], body: str) -> tuple[Shape, ...]:
+    def replace_in(shapes: Iterable[Shape], body: str) -> tuple[Shape, ...]:
         return tuple(
             new
             for shape in shapes
@@ -248,8 +248,8 @@ def _with_meshes(model: Model, replacement: Callable[[Mesh, str], Iterable[Shape
         return model
     return rebuilt(
         model,
-        bodies=[replace(body, shapes=replaced(body.shapes, body.name)) for body in model.bodies],
-        world_shapes=replaced(model.world_shapes, "world"),
+        bodies=[replace(body, shapes=replace_in(body.shapes, body.name)) for body in model.bodies],
+        world_shapes=replace_in(model.world_shapes, "world"),
     )
 
 
@@ -304,7 +304,7 @@ def _text_stl(content: bytes, name: str) -> Vertices:
             in_facet += 1
         elif word not in _STL_WORDS_WITHOUT_NUMBERS:
             raise _error(
-                name, line, f'found "{_shown(text.strip(), 40)}" where a line of an STL file '
+                name, line, f'found "{_decode(text.strip(), 40)}" where a line of an STL file '
                 "(facet, outer loop, vertex, endloop, endfacet, endsolid) should be"
             )  # fmt: skip
         elif word == b"endfacet":
@@ -381,7 +381,7 @@ def _polygon(words: list[bytes], count: int, name: str, line: int) -> list[int]:
         except ValueError:
             index = 0
         if index == 0 or abs(index) > MAX_VERTEX_INDEX:
-            shown = f'{_quote(words)} holds "{_shown(word, 40)}"'
+            shown = f'{_quote(words)} holds "{_decode(word, 40)}"'
             raise _error(name, line, f"{shown}, which is not a vertex index")
         places.append(index - 1 if index > 0 else count + index)
         if places[-1] < 0:
@@ -406,10 +406,10 @@ def _error(name: str, line: int, message: str) -> FileError:
 
 
 def _quote(words: list[bytes]) -> str:
-    return f'"{_shown(b" ".join(words[:6]), 60)}"'
+    return f'"{_decode(b" ".join(words[:6]), 60)}"'
 
 
-def _shown(text: bytes, length: int) -> str:
+def _decode(text: bytes, length: int) -> str:
     return text.decode(errors="replace")[:length]
 
 

@@ -474,18 +474,18 @@ def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
         couplings.append(f"{each.name}: {terms}{offset} = 0, {each.dependent} follows")
     yield "couplings (q, v, tau hold the independent joints only)", couplings, True
     shapes = [f"{shape.name} ({shape.kind})" if shape.name else shape.kind for shape in model.world_shapes]
-    yield "shapes of the world", _shortened(shapes), False
+    yield "shapes of the world", _shorten(shapes), False
     apart = [f"{a} – {b}" for a, b in model.contact_exclusions]
-    yield "bodies that never touch", _shortened(apart), False
+    yield "bodies that never touch", _shorten(apart), False
     pairs = [f"{pair.first} – {pair.second}" for pair in model.contact_pairs]
-    yield "shapes that may always touch", _shortened(pairs), False
+    yield "shapes that may always touch", _shorten(pairs), False
     idle = [joint.name for joint in model.joints if joint.body.nv and joint.name not in model.actuated]
     yield "joints without a motor", idle, False
     yield "conventions", CONVENTIONS, True
     yield "warnings", model.report, True
 
 
-def _shortened(items: list[str]) -> list[str]:
+def _shorten(items: list[str]) -> list[str]:
     more = [f"… ({len(items)} in all)"] if len(items) > MAX_LISTED else []
     return items[:MAX_LISTED] + more
 

@@ -67,7 +67,7 @@ class Constraint:
 
     def _arguments(self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Any) -> list[Any]:
         speeds = [list(v)] if self.kind == "velocity" else []
-        return [model, list(q), *speeds, *_timed(self.time_dependent, time, self._what)]
+        return [model, list(q), *speeds, *_time_argument(self.time_dependent, time, self._what)]
 
 
 @final
@@ -86,7 +86,7 @@ class LoopClosure:
 
     def configuration(self, model: Model, y: Sequence[Scalar], time: Scalar | None = None) -> list[Scalar]:
         """Return gamma(y) `(nq,)`, in which the positions of the independent joints are y itself."""
-        timed = _timed(self.time_dependent, time, "the loop closure")
+        timed = _time_argument(self.time_dependent, time, "the loop closure")
         q = _as_list(self.function(model, list(y), *timed), "the loop closure")
         if len(q) != model.nq:
             raise ModelError(
@@ -165,7 +165,7 @@ def _as_list(values: Any, what: str) -> list[Scalar]:
     return list(values)
 
 
-def _timed(time_dependent: bool, time: Scalar | None, what: str) -> list[Scalar]:
+def _time_argument(time_dependent: bool, time: Scalar | None, what: str) -> list[Scalar]:
     """Return the time as the last argument of a function that depends on it."""
     if time_dependent and time is None:
         raise ArgumentError(f"{what} depends on time; pass time=…")
@@ -263,7 +263,7 @@ def checked_closure(
     )
     neutral = model.neutral().tolist()
     y = [neutral[place] for place in closure.positions]
-    q = _numbers(function, [model, y, *_timed(time_dependent, 0.0, what)], what)
+    q = _numbers(function, [model, y, *_time_argument(time_dependent, 0.0, what)], what)
     if len(q) != model.nq:
         raise ModelError(f"{what} returned {len(q)} numbers; return the whole q, which has {model.nq}")
     for place, own in zip(closure.positions, y):

@@ -48,21 +48,21 @@ class Segment(NamedTuple):
     frame: tuple[str, Point] | None = None
 
 
-def _scaled(lengths: Point, scale: float) -> Point:
+def _scale(lengths: Point, scale: float) -> Point:
     x, y, z = (scale * length for length in lengths)
     return x, y, z
 
 
 def _capsule(a: Point, b: Point, radius: float) -> ScaledSolid:
-    return lambda scale: Capsule.between(_scaled(a, scale), _scaled(b, scale), radius * scale)
+    return lambda scale: Capsule.between(_scale(a, scale), _scale(b, scale), radius * scale)
 
 
 def _box(centre: Point, size: Point) -> ScaledSolid:
-    return lambda scale: Box(_scaled(size, scale), placement=at(*_scaled(centre, scale)))
+    return lambda scale: Box(_scale(size, scale), placement=at(*_scale(centre, scale)))
 
 
 def _ellipsoid(centre: Point, radii: Point) -> ScaledSolid:
-    return lambda scale: Ellipsoid(_scaled(radii, scale), placement=at(*_scaled(centre, scale)))
+    return lambda scale: Ellipsoid(_scale(radii, scale), placement=at(*_scale(centre, scale)))
 
 
 TRUNK = (
@@ -153,7 +153,7 @@ def humanoid(*, height: float = REFERENCE_HEIGHT, mass: float = 75.0) -> Model:
             segment.parent,
             segment.joint,
             segment.joint_name,
-            placement=at(*_scaled(segment.at, scale)),
+            placement=at(*_scale(segment.at, scale)),
             inertia=sum(others, first),
             limits=segment.limits,
             damping=segment.damping,
@@ -161,7 +161,7 @@ def humanoid(*, height: float = REFERENCE_HEIGHT, mass: float = 75.0) -> Model:
         )
         if segment.frame is not None:
             name, place = segment.frame
-            builder.add_frame(name, segment.name, at(*_scaled(place, scale)))
+            builder.add_frame(name, segment.name, at(*_scale(place, scale)))
     for side in ("left", "right"):
         for part, other in NESTED:
             builder.exclude_contact(part.format(side=side), other.format(side=side))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dalembert.errors import ModelError, require_choice
 from dalembert.model.joints.combined import Composite, Reversed, TimeDependent, UserDefined
-from dalembert.model.joints.elementary import (
+from dalembert.model.joints.elementary_joints import (
     Cylindrical,
     Fixed,
     Free,

@@ -291,19 +291,19 @@ class Composite(Joint):
         return self._motion(q, v, time)[1]
 
     def position_rate(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        return self._joined("position_rate", self._split(q, "nq"), self._split(v, "nv"))
+        return self._join("position_rate", self._split(q, "nq"), self._split(v, "nv"))
 
     def integrate(self, q: Scalars, dv: Scalars) -> list[Scalar]:
-        return self._joined("integrate", self._split(q, "nq"), self._split(dv, "nv"))
+        return self._join("integrate", self._split(q, "nq"), self._split(dv, "nv"))
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
-        return self._joined("difference", self._split(q0, "nq"), self._split(q1, "nq"))
+        return self._join("difference", self._split(q0, "nq"), self._split(q1, "nq"))
 
     def neutral(self) -> list[float]:
-        return self._joined("neutral")
+        return self._join("neutral")
 
     def normalize(self, q: Scalars) -> list[Scalar]:
-        return self._joined("normalize", self._split(q, "nq"))
+        return self._join("normalize", self._split(q, "nq"))
 
     def random(
         self,
@@ -313,7 +313,7 @@ class Composite(Joint):
     ) -> list[float]:
         low = [None] * len(self.joints) if lower is None else self._split(lower, "nq")
         high = [None] * len(self.joints) if upper is None else self._split(upper, "nq")
-        return self._joined("random", [rng] * len(self.joints), low, high)
+        return self._join("random", [rng] * len(self.joints), low, high)
 
     def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
         moving = [k for k, joint in enumerate(self.joints) if joint.nq > 0]
@@ -343,7 +343,7 @@ class Composite(Joint):
             c = X.apply(c) + joint.bias(own, speed, time) + u.cross(v_J)  # (2)
         return u, c
 
-    def _joined(self, method: str, *arguments: Sequence[Any]) -> list[Scalar]:
+    def _join(self, method: str, *arguments: Sequence[Any]) -> list[Scalar]:
         """Return the results of one method of every joint, each with its own arguments, in one list."""
         return [x for joint, *own in zip(self.joints, *arguments) for x in getattr(joint, method)(*own)]
 

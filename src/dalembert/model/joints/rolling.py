@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.errors import ModelError
-from dalembert.model.joints.elementary import turned_angle
+from dalembert.model.joints.elementary_joints import turned_angle
 from dalembert.model.joints.joint import Joint
 from dalembert.model.joints.subspaces import (
     AXES,
