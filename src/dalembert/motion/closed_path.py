@@ -28,7 +28,8 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.algorithms.constraints import closing_equations, constraint_equations
+from dalembert.algorithms.constraints import ConstraintEquations, closing_equations, constraint_equations
+from dalembert.algorithms.dense import dot
 from dalembert.api.kinematics import forward_kinematics
 from dalembert.compiler.compiled import compile
 from dalembert.errors import ArgumentError, DtypeError, StateError
@@ -43,6 +44,7 @@ from dalembert.motion.configuration_spline import (
     SplinePoints,
     gauss_points,
 )
+from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Transform, Vec3
 
 Array = npt.NDArray[np.float64]
@@ -99,16 +101,9 @@ def closed_model(model: Model, contacts: Contacts, places: Sequence[Any]) -> Mod
     return rebuilt(model, loops=loops)
 
 
-def kernel_inputs(spline: ConfigurationSpline, contacts: Contacts) -> dict[str, int | tuple[int, ...]]:
-    """Return the shapes of the kernels' inputs at one time: six control values and the shift, anchors,
-    weights, places.
-    """
-    return {
-        "values": (ORDER + 3, spline.model.nv),
-        "anchors": (ORDER, spline.turns, 4),
-        "weights": (3, ORDER),
-        "places": (len(contacts.names), 12),
-    }
+def acceleration_errors(equations: ConstraintEquations, a: Sequence[Any]) -> list[Scalar]:
+    """Return K a - k."""
+    return [dot(row, a) - k for row, k in zip(equations.K, equations.k, strict=True)]
 
 
 def contacts_of(model: Model, given: Any, start: Array) -> Contacts:
@@ -135,13 +130,13 @@ def require_closed(model: Model, contacts: Contacts, state: tuple[Array, ...], n
     equations = constraint_equations(closed, q, v)
     residual = np.abs(closing_equations(closed, q).residual)
     rate = np.abs(equations.velocity_error)
-    second = np.array([np.dot(row, a) - k for row, k in zip(equations.K, equations.k, strict=True)])
+    second = np.abs(acceleration_errors(equations, a))
     checks = [
         ("is open by", "(m or rad)", residual, CLOSURE_TOLERANCE),
         ("opens at", "(m/s or rad/s)", rate, CLOSURE_TOLERANCE),
     ]
     if len(state) == 3:
-        checks.append(("opens with", "(m/s^2 or rad/s^2)", np.abs(second), ACCELERATION_TOLERANCE))
+        checks.append(("opens with", "(m/s^2 or rad/s^2)", second, ACCELERATION_TOLERANCE))
     for what, unit, errors, allowed in checks:
         if not len(errors) or errors.max() <= allowed * (1.0 + np.abs(v).max(initial=0.0)):
             continue
@@ -179,8 +174,10 @@ class ClosedPath:
         self.spline, self.contacts = spline, contacts
         self._moving = np.where(held, 0.0, 1.0)
         self.key = (contacts.names, contacts.joints)
+        self.inputs = spline.inputs(shift=True) | {"places": (len(contacts.names), 12)}
+        """Shapes of the inputs of kernels at one time."""
         self._closing, self._rates = kept_kernels(
-            spline.model, ("closed path", self.key), lambda: _kernels(spline, contacts)
+            spline.model, ("closed path", self.key), lambda: _kernels(self)
         )
         points, _ = gauss_points(knots, duration, 4)
         weights = points.matrix(0, len(controls.values))
@@ -198,8 +195,10 @@ class ClosedPath:
         fitted = np.linalg.lstsq(weights, N.reshape(len(N), -1), rcond=None)[0]
         self._N = fitted.reshape(-1, *N.shape[1:])
 
-    def arguments(self, controls: Controls, points: SplinePoints, shift: Array) -> list[Array]:
-        """Return the arguments of the kernels, in the order of `kernel_inputs`."""
+    def arguments(self, controls: Controls, points: SplinePoints, shift: Array | None = None) -> list[Array]:
+        """Return the arguments of the kernels, in the order of `inputs`; without a shift it is zero."""
+        if shift is None:
+            shift = np.zeros((*controls.values.shape[:-2], len(points.time), 3, self.spline.model.nv))
         values = np.concatenate([controls.values[..., points.window, :], shift], axis=-2)
         return [values, controls.anchors[points.window], points.weights, self.contacts.places]
 
@@ -210,7 +209,7 @@ class ClosedPath:
 
     def close(self, controls: Controls, points: SplinePoints, directions: Array) -> Closure:
         """Solve (1) and (2) at the points with the directions there, for one motion or a batch (…, n, nv)."""
-        arguments = self.arguments(controls, points, self._zero_shift(controls, points))
+        arguments = self.arguments(controls, points)
         shift = arguments[0][..., ORDER:, :]
         N, N_rate, N_second = (directions[:, order] for order in range(3))
         rows = self.rows
@@ -231,14 +230,11 @@ class ClosedPath:
         shift[..., 2, :] -= _times(N, _times(inverse, self._rates(*arguments, check="off")[1][..., rows]))
         return Closure(shift.copy(), inverse, np.abs(error).max(axis=-1, initial=0.0))
 
-    def _zero_shift(self, controls: Controls, points: SplinePoints) -> Array:
-        return np.zeros((*controls.values.shape[:-2], len(points.time), 3, self.spline.model.nv))
-
     def _nearest(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array]:
         """Return the shift (m, nv) that closes the loops by shortest steps, and D = K dv/d(delta') (m, n, nv)
         there.
         """
-        arguments = self.arguments(controls, points, self._zero_shift(controls, points))
+        arguments = self.arguments(controls, points)
         held = arguments[0][:, ORDER:]
         for _ in range(2 * MAX_NEWTON_STEPS):
             error, D = self._closing(*arguments, check="off")
@@ -265,24 +261,22 @@ def kept_kernels(model: Model, key: object, make: Callable[[], Any]) -> Any:
     return model.functions[key]
 
 
-def _kernels(spline: ConfigurationSpline, contacts: Contacts) -> tuple[Any, Any]:
-    inputs = kernel_inputs(spline, contacts)
+def _kernels(path: ClosedPath) -> list[Any]:
+    """Compile the loop errors with their derivatives by the shift, and the errors of their two rates."""
+    spline, contacts = path.spline, path.contacts
 
     def closing(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
-        shift = [values[ORDER], [0.0] * model.nv, [0.0] * model.nv]
-        q, _, _ = spline.motion(values[:ORDER], anchors, weights, shift)
+        still = [[0.0] * model.nv] * 2
+        q, _, _ = spline.motion([*values[: ORDER + 1], *still], anchors, weights)
         found = closing_equations(closed_model(model, contacts, places), q)
-        return found.residual, spline.by_shift(values[:ORDER], anchors, weights, values[ORDER], found.K)
+        return found.residual, spline.by_shift(values, anchors, weights, found.K)
 
     def rates(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
-        q, v, a = spline.motion(values[:ORDER], anchors, weights, values[ORDER:])
+        q, v, a = spline.motion(values, anchors, weights)
         found = constraint_equations(closed_model(model, contacts, places), q, v)
-        return found.velocity_error, [
-            sum((x * y for x, y in zip(row, a, strict=True)), 0.0) - k
-            for row, k in zip(found.K, found.k, strict=True)
-        ]
+        return found.velocity_error, acceleration_errors(found, a)
 
-    return compile(closing, spline.model, inputs=inputs), compile(rates, spline.model, inputs=inputs)
+    return [compile(kernel, spline.model, inputs=path.inputs) for kernel in (closing, rates)]
 
 
 def _independent_rows(D: Array) -> npt.NDArray[np.intp]:

@@ -38,6 +38,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.algorithms.dense import dot
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.model.joints import Composite, Free, Joint, Planar, Spherical
 from dalembert.model.model import Model
@@ -142,12 +143,11 @@ def second_step(h: float, first: Array, rate: Array) -> Array:
     return step
 
 
-Weights: TypeAlias = Sequence[Sequence[Scalar]]
-"""Weights of the control values in x, x' and x''."""
+Rows: TypeAlias = Sequence[Sequence[Scalar]]
+"""Three rows, of x, x' and x'': weights of the control values, or the shift that is added to splines."""
 
-
-Shift: TypeAlias = Sequence[Sequence[Scalar]]
-"""Numbers delta, delta' and delta'' that are added to splines."""
+Rates: TypeAlias = tuple[list[Scalar], list[Scalar], list[Scalar]]
+"""q, v and a."""
 
 _AXES = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
 
@@ -195,50 +195,36 @@ class ConfigurationSpline:
         self.plain_q = np.array([k for part in plain for k in range(part.q.start, part.q.stop)], np.intp)
         """Indices of these coordinates in q."""
 
-    def motion(
-        self,
-        values: Sequence[Sequence[Scalar]],
-        anchors: Sequence[Any],
-        weights: Weights,
-        shift: Shift | None = None,
-    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    def inputs(self, *, shift: bool) -> dict[str, int | tuple[int, ...]]:
+        """Return the shapes of the arguments of `motion`, with or without a shift."""
+        rows = ORDER + 3 * shift
+        return {"values": (rows, self.model.nv), "anchors": (ORDER, self.turns, 4), "weights": (3, ORDER)}
+
+    def motion(self, values: Rows, anchors: Sequence[Any], weights: Rows) -> Rates:
         """Return q, v, a at one time from control values (6, nv), anchors (6, rotations, 4), weights (3, 6).
 
-        `shift` (3, nv): numbers delta, delta' and delta'' that are added to splines, in the order of v;
-        rotations are turned further about their axes x, y and z, R exp(delta_x x) exp(delta_y y)
-        exp(delta_z z).
+        Three more rows of `values` are a shift: numbers delta, delta' and delta'' that are added to splines,
+        in the order of v; rotations are turned further about their axes x, y and z, R exp(delta_x x)
+        exp(delta_y y) exp(delta_z z).
         """
-        q: list[Scalar] = [0.0] * self.model.nq
-        v: list[Scalar] = [0.0] * self.model.nv
-        a: list[Scalar] = [0.0] * self.model.nv
+        nq, nv = self.model.nq, self.model.nv
+        q, v, a = [0.0] * nq, [0.0] * nv, [0.0] * nv
         for part in self.parts:
-            own_shift = None if shift is None else [row[part.v] for row in shift]
-            q[part.q], v[part.v], a[part.v] = _motion(
-                part.joint, *_own(part, values, anchors), weights, own_shift
-            )
+            own = [row[part.v] for row in values]
+            q[part.q], v[part.v], a[part.v] = _motion(part, own, anchors, weights)
         return q, v, a
 
-    def by_shift(
-        self,
-        values: Sequence[Sequence[Scalar]],
-        anchors: Sequence[Any],
-        weights: Weights,
-        shift: Sequence[Scalar],
-        K: Sequence[Sequence[Scalar]],
-    ) -> list[list[Scalar]]:
-        """Return K dv/d(delta') (n, nv) for rows K (n, nv) of velocity constraints, at a shift delta (nv)."""
+    def by_shift(self, values: Rows, anchors: Sequence[Any], weights: Rows, K: Rows) -> list[list[Scalar]]:
+        """Return K dv/d(delta') (n, nv) for rows K (n, nv) of velocity constraints; arguments of `motion`."""
         result: list[list[Scalar]] = [[0.0] * self.model.nv for _ in K]
         for part in self.parts:
-            own, turns = _own(part, values, anchors)
-            size = part.joint.nv
-            still = [[0.0] * ORDER] * 2
-            for j in range(size):
-                rate = [1.0 if i == j else 0.0 for i in range(size)]
-                moved = [list(shift[part.v]), rate, [0.0] * size]
-                # With splines at rest v is dv/d(delta') delta'.
-                _, column, _ = _motion(part.joint, own, turns, [weights[0], *still], moved)
+            # With splines at rest v is dv/d(delta') delta'.
+            still = [weights[0], *[[0.0] * ORDER] * 2]
+            own = [row[part.v] for row in values[: ORDER + 1]]
+            for j, rate in enumerate(np.eye(part.joint.nv).tolist()):
+                _, column, _ = _motion(part, [*own, rate, [0.0] * part.joint.nv], anchors, still)
                 for row, given in zip(result, K, strict=True):
-                    row[part.v.start + j] = _sum(given[part.v], column)
+                    row[part.v.start + j] = dot(given[part.v], column)
         return result
 
     def sample(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
@@ -246,19 +232,16 @@ class ConfigurationSpline:
         count = len(points.time)
         values = np.moveaxis(controls.values[points.window], 0, -1)
         anchors = np.moveaxis(controls.anchors[points.window], 0, -1)
-        found = self.motion(
-            [list(row) for row in values],
-            [list(row) for row in anchors],
-            list(np.moveaxis(points.weights, 0, -1)),
-        )
-        q, v, a = (np.array([np.broadcast_to(x, count) for x in xs]).reshape(-1, count).T for xs in found)
-        return np.ascontiguousarray(q), np.ascontiguousarray(v), np.ascontiguousarray(a)
+        weights = list(np.moveaxis(points.weights, 0, -1))
+        found = self.motion([list(row) for row in values], [list(row) for row in anchors], weights)
+        columns = (np.array([np.broadcast_to(x, count) for x in xs]).reshape(-1, count) for xs in found)
+        q, v, a = (np.ascontiguousarray(rows.T) for rows in columns)
+        return q, v, a
 
     def between(self, knots: int, duration: float, start: Sequence[Array], end: Sequence[Array]) -> Controls:
         """Return an initial motion between two states (q, v) or (q, v, a): the smoothest splines, for
         rotations in the rotation vector relative to the start.
         """
-        h = duration / (knots - 1)
         count = knots + SPLINE_DEGREE - 1
         controls = Controls(
             np.zeros((count, self.model.nv)), np.tile([1.0, 0.0, 0.0, 0.0], (count, self.turns, 1))
@@ -270,7 +253,7 @@ class ConfigurationSpline:
                 at = 3 if isinstance(part.joint, Free) else 0
                 ends = [[float(x) for x in state[0][part.q][at : at + 4]] for state in (start, end)]
                 controls.values[:, part.v][:, :3] = 0.0
-                controls.anchors[:, part.turn] = _turns(knots, duration, h, ends, first[:, :3], last[:, :3])
+                controls.anchors[:, part.turn] = _turns(knots, duration, ends, first[:, :3], last[:, :3])
         return controls
 
     def bounds(self, start: Array, end: Array, limits: bool | tuple[Any, Any]) -> tuple[Array, Array]:
@@ -281,8 +264,8 @@ class ConfigurationSpline:
         lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
         if limits is False:
             return lower, upper
-        low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
         if limits is True:
+            low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
             for body in model.bodies:
                 if body.q_slice.stop > body.q_slice.start:
                     low[body.q_slice], high[body.q_slice] = body.limits.lower, body.limits.upper
@@ -298,12 +281,6 @@ class ConfigurationSpline:
         lower[self.plain] = np.minimum(low, np.minimum(start, end))[self.plain_q]
         upper[self.plain] = np.maximum(high, np.maximum(start, end))[self.plain_q]
         return lower, upper
-
-
-def _own(part: _Part, values: Sequence[Any], anchors: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the control values of a part, and the anchors of its rotation."""
-    turns = [row[part.turn] for row in anchors] if isinstance(part.joint, Spherical | Free) else []
-    return [row[part.v] for row in values], turns
 
 
 def _members(joint: Joint, q: int, v: int) -> Iterator[tuple[Joint, int, int]]:
@@ -324,20 +301,21 @@ def _is_plain(joint: Joint) -> bool:
     return np.array_equal(joint.position_rate(q, v), v)
 
 
-def _motion(
-    joint: Joint, values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None = None
-) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+def _motion(part: _Part, own: list[Any], anchors: Sequence[Any], weights: Rows) -> Rates:
+    """Return q, v and a of one joint from its own control values and shift."""
+    joint, values, shift = part.joint, own[:ORDER], own[ORDER:]
+    if isinstance(joint, Spherical | Free):
+        turns = [row[part.turn] for row in anchors]
+        turn, omega, alpha = _turning([row[:3] for row in values], turns, weights, shift)
     if isinstance(joint, Spherical):
-        turn, omega, alpha = _turning(values, anchors, weights, shift)
         return turn, list(omega), list(alpha)
-    x, rate, second = ([_sum(row, [own[k] for own in values]) for k in range(joint.nv)] for row in weights)
-    if shift is not None:
+    x, rate, second = ([dot(row, column) for column in zip(*values)] for row in weights)
+    if shift:
         x, rate, second = (
             [a + b for a, b in zip(plain, more, strict=True)]
             for plain, more in zip((x, rate, second), shift, strict=True)
         )
     if isinstance(joint, Free):
-        turn, omega, alpha = _turning([own[:3] for own in values], anchors, weights, shift)
         R = rotation_of_quaternion(turn)
         velocity, acceleration = _in_body(R, omega, Vec3(*rate[3:]), Vec3(*second[3:]))
         return [*x[3:], *turn], [*omega, *velocity], [*alpha, *acceleration]
@@ -351,7 +329,7 @@ def _motion(
 
 
 def _turning(
-    values: list[Any], anchors: list[Any], weights: Weights, shift: Shift | None
+    values: list[Any], anchors: list[Any], weights: Rows, shift: Rows
 ) -> tuple[list[Scalar], Vec3, Vec3]:
     """Return the quaternion, omega and alpha by (3), (4) and (5)."""
     controls = [
@@ -363,7 +341,7 @@ def _turning(
         s, rate, second = (sum(row[j:], 0.0) for row in weights)
         d = quaternion_difference(controls[j - 1], controls[j])
         turn, omega, alpha = _multiply_exponential(turn, omega, alpha, d, s, rate, second)
-    for axis, own in zip(_AXES, zip(*shift) if shift is not None else ()):
+    for axis, own in zip(_AXES, zip(*shift)):
         turn, omega, alpha = _multiply_exponential(turn, omega, alpha, axis, *own)
     return turn, omega, alpha
 
@@ -389,29 +367,23 @@ def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
     """Return x, x' and x'' (2 or 3, nv) of a joint's splines at an end; for rotations zeros, omega and
     alpha.
     """
-    joint = part.joint
-    own = [q[part.q], v[part.v]] + ([] if a is None else [a[part.v]])
-    if isinstance(joint, Spherical):
-        own[0] = np.zeros(3)
+    joint, x, rates = part.joint, q[part.q], [row[part.v] for row in (v, a) if row is not None]
     if not isinstance(joint, Free | Planar):
-        return np.array(own)
+        return np.array([np.zeros(3) if isinstance(joint, Spherical) else x, *rates])
     if isinstance(joint, Free):
-        position, R = own[0][:3], _matrix(rotation_of_quaternion(list(own[0][3:])))
-        angular = [np.zeros(3)] + [row[:3] for row in own[1:]]
-        linear = [row[3:] for row in own[1:]]
-        turned = np.cross(own[1][:3], own[1][3:])
+        size, angle = 3, np.zeros(3)
+        R = np.array(rotation_of_quaternion(list(x[3:])).to_list(), float)
+        turned = np.cross(rates[0][:3], rates[0][3:])
     else:
-        position, R = own[0][:2], _matrix(rotation_about_axis(2, own[0][2]))[:2, :2]
-        angular = [own[0][2:]] + [row[:1] for row in own[1:]]
-        linear = [row[1:] for row in own[1:]]
-        turned = own[1][0] * np.array([-own[1][2], own[1][1]])
-    rows = [position, R @ linear[0]] + ([] if a is None else [R @ (linear[1] + turned)])
-    return np.hstack([np.array(angular), np.array(rows)])
+        size, angle = 2, x[2:]
+        R = np.array(rotation_about_axis(2, x[2]).to_list(), float)[:2, :2]
+        turned = rates[0][0] * np.array([-rates[0][2], rates[0][1]])
+    linear = [row[-size:] for row in rates]
+    positions = [x[:size], R @ linear[0], *(R @ (row + turned) for row in linear[1:])]
+    return np.hstack([[angle, *(row[:-size] for row in rates)], positions])
 
 
-def _turns(
-    knots: int, duration: float, h: float, ends: Sequence[list[float]], start: Array, end: Array
-) -> Array:
+def _turns(knots: int, duration: float, ends: Sequence[list[float]], start: Array, end: Array) -> Array:
     """Return control rotations (n, 4) from one quaternion to another with given omega, and optionally alpha,
     at the ends.
     """
@@ -420,13 +392,11 @@ def _turns(
     last = np.array([list(phi), list(so3_right_jacobian_inverse(phi) @ Vec3(*end[1]))], float)
     vectors = smoothest_controls(knots, duration, np.array([np.zeros(3), start[1]]), last)
     turns = np.array([quaternion_product(start_q, quaternion_exp(Vec3(*row))) for row in vectors], float)
-    forward, backward = _steps(h, start), _steps(-h, end)
-    turns[0] = start_q
-    for k, step in enumerate(forward):
-        turns[k + 1] = quaternion_product(turns[k], quaternion_exp(step))
-    turns[-1] = end_q
-    for k, step in enumerate(backward):
-        turns[-2 - k] = quaternion_product(turns[-1 - k], quaternion_exp(step))
+    h = duration / (knots - 1)
+    for inward, length, first, rates in ((turns, h, start_q, start), (turns[::-1], -h, end_q, end)):
+        inward[0] = first
+        for k, step in enumerate(_steps(length, rates)):
+            inward[k + 1] = quaternion_product(inward[k], quaternion_exp(step))
     return turns
 
 
@@ -444,14 +414,3 @@ def _steps(h: float, given: Array) -> list[Vec3]:
             second = rotation_of_quaternion(quaternion_conjugate(quaternion_exp(steps[0]))) @ second
         steps.append(second)
     return steps
-
-
-def _matrix(R: Mat3) -> Array:
-    return np.array(R.to_list(), np.float64)
-
-
-def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
-    total: Scalar = 0.0
-    for weight, value in zip(weights, values, strict=True):
-        total = total + weight * value
-    return total

@@ -36,6 +36,7 @@ that loops carry all they can.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -43,13 +44,14 @@ import numpy.typing as npt
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.constraints import closing_equations, constraint_equations, loop_rows
+from dalembert.algorithms.dense import dot
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics as joint_forces
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics as kinematics
 from dalembert.api.dynamics import inverse_dynamics, mass_matrix
 from dalembert.compiler.compiled import compile
 from dalembert.model.model import Model
-from dalembert.motion.closed_path import ClosedPath, Closure, closed_model, kept_kernels, kernel_inputs
+from dalembert.motion.closed_path import ClosedPath, Closure, acceleration_errors, closed_model, kept_kernels
 from dalembert.motion.configuration_spline import (
     ORDER,
     ConfigurationSpline,
@@ -79,12 +81,51 @@ class SampledMotion(NamedTuple):
     gap: float
 
 
-@final
-class TorqueEnergy:
-    """The torque energy (1) of motions on a spline with `knots` knots over a duration [s].
+class Energy(ABC):
+    """The cost of motions on a spline with `knots` knots over a duration [s].
 
     `prices (nv,)`: the weights c_i; `smoothness`: the inertia r of the flywheels [kg m^2, kg].
     """
+
+    def __init__(
+        self, spline: ConfigurationSpline, knots: int, duration: float, prices: Array, smoothness: float
+    ) -> None:
+        self.spline, self.model = spline, spline.model
+        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
+        self._prices, self._smoothness = np.asarray(prices, float), smoothness
+
+    @abstractmethod
+    def __call__(self, controls: Controls) -> float:
+        """Return the cost of the motion."""
+
+    @abstractmethod
+    def torque_energy(self, controls: Controls) -> float:
+        """Return the torque energy (1), without the other costs."""
+
+    @abstractmethod
+    def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
+        """Return the cost and its gradient, of the shape of the control values, for one motion or a batch of
+        motions (…, n, nv).
+        """
+
+    @abstractmethod
+    def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
+        """Return the motion, its forces and those of the loops at the points."""
+
+    def assemble_gradient(self, controls: Controls, by_point: Array) -> Array:
+        """Assemble dP/dtheta from gradients (…, m, 6, nv) at the points by their six control values."""
+        weighed = by_point * self._quadrature[:, None, None]
+        spans = len(self._quadrature) // GAUSS_POINTS_PER_SPAN
+        by_span = weighed.reshape(*by_point.shape[:-3], spans, GAUSS_POINTS_PER_SPAN, ORDER, -1).sum(axis=-3)
+        gradient = np.zeros_like(controls.values)
+        for span in range(spans):
+            gradient[..., span : span + ORDER, :] += by_span[..., span, :, :]
+        return gradient
+
+
+@final
+class TorqueEnergy(Energy):
+    """The torque energy (1) of motions without closed loops, and the cost of their accelerations."""
 
     def __init__(
         self,
@@ -95,31 +136,22 @@ class TorqueEnergy:
         prices: Array,
         smoothness: float = 0.0,
     ) -> None:
-        self.spline, self.model = spline, spline.model
-        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
-        self._prices = np.asarray(prices, float)
-        self._smoothness = smoothness
+        super().__init__(spline, knots, duration, prices, smoothness)
         self._density, self._gradient = kept_kernels(self.model, "torque energy", lambda: _kernels(spline))
 
     def __call__(self, controls: Controls) -> float:
-        """Return the torque energy P."""
         return float(self._quadrature @ self._density(*self._arguments(controls), check="off"))
 
     def torque_energy(self, controls: Controls) -> float:
-        """Return P without the cost of accelerations."""
-        values, anchors, weights, prices, _ = self._arguments(controls)
-        return float(self._quadrature @ self._density(values, anchors, weights, prices, 0.0, check="off"))
+        arguments = self._arguments(controls)[:-1]
+        return float(self._quadrature @ self._density(*arguments, 0.0, check="off"))
 
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """Return P and dP/dtheta, of the shape of the control values, for one motion or a batch (…, n,
-        nv).
-        """
         arguments = self._arguments(controls)
         energy = self._density(*arguments, check="off") @ self._quadrature
-        return energy, assemble_gradient(controls, self._gradient(*arguments, check="off"), self._quadrature)
+        return energy, self.assemble_gradient(controls, self._gradient(*arguments, check="off"))
 
     def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
-        """Return the motion and its forces at the points."""
         q, v, a = self.spline.sample(controls, points)
         tau = inverse_dynamics(self.model, q, v, a)
         return SampledMotion(q, v, a, tau, np.zeros((len(points.time), 0, 6)), 0.0)
@@ -134,29 +166,8 @@ class TorqueEnergy:
         ]
 
 
-def assemble_gradient(controls: Controls, by_point: Array, shares: Array) -> Array:
-    """Assemble dP/dtheta from gradients (…, m, 6, nv) at the points by their six control values."""
-    spans = len(shares) // GAUSS_POINTS_PER_SPAN
-    weighed = (by_point * shares[:, None, None]).reshape(
-        *by_point.shape[:-3], spans, GAUSS_POINTS_PER_SPAN, ORDER, -1
-    )
-    by_span = weighed.sum(axis=-3)
-    gradient = np.zeros_like(controls.values)
-    for span in range(spans):
-        gradient[..., span : span + ORDER, :] += by_span[..., span, :, :]
-    return gradient
-
-
 def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any]:
     """Compile the integrand of (1) and its gradient with respect to the control values."""
-    model = spline.model
-    inputs: dict[str, int | tuple[int, ...]] = {
-        "values": (ORDER, model.nv),
-        "anchors": (ORDER, spline.turns, 4),
-        "weights": (3, ORDER),
-        "prices": (model.nv,),
-        "smoothness": (),
-    }
 
     def torque_energy(
         model: Model, values: Any, anchors: Any, weights: Any, prices: Any, smoothness: Any
@@ -165,9 +176,10 @@ def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any]:
         tau = joint_forces(aligned(model), q, v, a)
         square = smoothness * smoothness
         costs = [force * force + square * (rate * rate) for force, rate in zip(tau, a, strict=True)]
-        return _dot(prices, costs)
+        return dot(prices, costs)
 
-    density = compile(torque_energy, model, inputs=inputs)
+    inputs = spline.inputs(shift=False) | {"prices": (spline.model.nv,), "smoothness": ()}
+    density = compile(torque_energy, spline.model, inputs=inputs)
     return density, density.jacobian("values")
 
 
@@ -178,7 +190,9 @@ NULL_SPACE_TOLERANCE: Final = 1e-12
 """Relative eigenvalue of K_u^T K_u below which loops leave a motion of joints without motor free."""
 
 SHIFT_COST_RATIO: Final = 1e3
-"""Cost of a shift relative to that of accelerations. Limits hold to about 3e-4 rad; 1e2 gives 8e-3 rad."""
+"""Cost of a shift relative to that of the accelerations that undo it within one span: limits bound the
+splines, and a motion must not leave them by its shift. Limits hold to about 3e-4 rad; 1e2 gives 8e-3 rad.
+"""
 
 MAX_LOOP_ERROR: Final = 1e-6
 """Loop error [m or rad] above which the loops of a motion count as not closed."""
@@ -202,10 +216,10 @@ class ClosedMotion(NamedTuple):
 
 
 @final
-class ClosedTorqueEnergy:
+class ClosedTorqueEnergy(Energy):
     """The cost of closed motions: of forces, of accelerations and of the shift.
 
-    `prices (nv,)`: the weights c_i; `unpowered`: indices in v of joints without motor.
+    `unpowered`: indices in v of joints without motor.
     """
 
     def __init__(
@@ -218,35 +232,28 @@ class ClosedTorqueEnergy:
         smoothness: float,
         unpowered: npt.NDArray[np.intp],
     ) -> None:
-        self.path, self.model = path, path.spline.model
-        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
+        super().__init__(path.spline, knots, duration, prices, smoothness)
+        self.path = path
         self._N = path.directions(self.points)
-        self._prices, self._smoothness = prices, smoothness
         self._unpowered = unpowered[prices[unpowered] > 0.0]
         self._state, self._by_price, self._by_loops = kept_kernels(
             self.model, ("closed torque energy", path.key), lambda: _closed_kernels(path)
         )
-        self._tether = 0.0
-        self._tether = self._price_of_shift(duration / (knots - 1))
+        q = self._motion(path.controls)[0].q
+        squares = np.einsum("i,tij->tj", prices, mass_matrix(self.model, q, check="off") ** 2)
+        squares += prices * smoothness**2
+        # The weight of |delta|^2, which selects the nearest of all splines that give the same motion.
+        self._tether = SHIFT_COST_RATIO * float(np.median(squares)) / (duration / (knots - 1)) ** 4
         self._worst = 1e3 * (1.0 + abs(self(path.controls)))
 
     def __call__(self, controls: Controls) -> float:
-        """Return the cost of the motion."""
-        closure = self.path.close(controls, self.points, self._N)
-        return float(self._price(self.motion(controls, self.points, closure), closure.shift))
+        return float(self._price(*self._motion(controls)))
 
     def torque_energy(self, controls: Controls) -> float:
-        """Return the integral of sum c s^2 without the other costs."""
-        closure = self.path.close(controls, self.points, self._N)
-        forces = self.motion(controls, self.points, closure).forces
-        return float(self._quadrature @ (forces**2 @ self._prices))
+        return float(self._quadrature @ (self._motion(controls)[0].forces ** 2 @ self._prices))
 
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """Return the cost and its gradient, of the shape of the control values, for one motion or a batch of
-        motions.
-        """
-        closure = self.path.close(controls, self.points, self._N)
-        state = self.motion(controls, self.points, closure)
+        state, closure = self._motion(controls)
         arguments = self.path.arguments(controls, self.points, closure.shift)
         prices = (self._prices, self._smoothness, self._tether)
         rates = self._by_price(*arguments, *prices, *state[4:], check="off")
@@ -262,20 +269,23 @@ class ClosedTorqueEnergy:
                 pull += _onto(N_rate, total[..., ORDER + 1, :]) + _onto(N_second, total[..., ORDER + 2, :])
             loads[..., order, self.path.rows] = -_onto(closure.inverse, pull)
             total = rates + self._by_loops(*arguments, loads, check="off")
-        gradient = assemble_gradient(controls, total[..., :ORDER, :], self._quadrature)
+        gradient = self.assemble_gradient(controls, total[..., :ORDER, :])
         closed = closure.gap.max(axis=-1) < MAX_LOOP_ERROR
-        price = np.where(closed, self._price(state, closure.shift), self._worst)
+        price = np.where(closed, self._price(state, closure), self._worst)
         return price, np.where(closed[..., None, None], gradient, 0.0)
 
-    def motion(self, controls: Controls, points: SplinePoints, closure: Closure) -> ClosedMotion:
-        """Return the motion and its forces by (3)."""
+    def _motion(self, controls: Controls, points: SplinePoints | None = None) -> tuple[ClosedMotion, Closure]:
+        """Close the loops at the points, the Gauss points by default; return the motion and its forces by
+        (3).
+        """
+        N = self._N if points is None else self.path.directions(points)
+        points = points or self.points
+        closure = self.path.close(controls, points, N)
         q, v, a, tau, K = self._state(*self.path.arguments(controls, points, closure.shift), check="off")
-        return ClosedMotion(q, v, a, *self._distribute_forces(tau, K))
+        return ClosedMotion(q, v, a, *self._distribute_forces(tau, K)), closure
 
     def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
-        """Return the motion, its forces and those of the loops at the points."""
-        closure = self.path.close(controls, points, self.path.directions(points))
-        found = self.motion(controls, points, closure)
+        found, closure = self._motion(controls, points)
         return SampledMotion(*found[:4], self._loop_forces(found), float(closure.gap.max()))
 
     def _loop_forces(self, motion: ClosedMotion) -> Array:
@@ -332,23 +342,11 @@ class ClosedTorqueEnergy:
         eta[..., rows] = (across @ inverse @ reaction[..., None])[..., 0]
         return forces, multipliers, w, eta, left
 
-    def _price(self, state: ClosedMotion, shift: Array) -> Array:
+    def _price(self, state: ClosedMotion, closure: Closure) -> Array:
         squares = state.forces**2 + self._smoothness**2 * state.a**2
-        tether = self._tether * np.sum(shift[..., 0, :] ** 2, axis=-1)
+        tether = self._tether * np.sum(closure.shift[..., 0, :] ** 2, axis=-1)
         price: Array = (squares @ self._prices + tether) @ self._quadrature
         return price
-
-    def _price_of_shift(self, h: float) -> float:
-        """Return the weight of |delta|^2, which selects the nearest of all splines that give the same motion.
-
-        It is much larger than the cost of the accelerations that undo a shift within one span: limits bound
-        the splines, and a motion must not leave them by its shift.
-        """
-        controls = self.path.controls
-        closure = self.path.close(controls, self.points, self._N)
-        M = mass_matrix(self.model, self.motion(controls, self.points, closure).q, check="off")
-        squares = np.einsum("i,tij->tj", self._prices, M * M) + self._prices * self._smoothness**2
-        return SHIFT_COST_RATIO * float(np.median(squares)) / h**4
 
 
 def _null_space_projector(K: Array) -> tuple[Array, Array]:
@@ -377,13 +375,9 @@ def _closed_kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
     """
     spline, contacts = path.spline, path.contacts
     model = spline.model
-    inputs = kernel_inputs(spline, contacts)
-
-    def moving(values: Any, anchors: Any, weights: Any) -> tuple[Any, Any, Any]:
-        return spline.motion(values[:ORDER], anchors, weights, values[ORDER:])
 
     def state(model: Model, values: Any, anchors: Any, weights: Any, places: Any) -> Any:
-        q, v, a = moving(values, anchors, weights)
+        q, v, a = spline.motion(values, anchors, weights)
         found = closing_equations(closed_model(model, contacts, places), q)
         return q, v, a, spanning_tree_forces(aligned(model), q, v, a), found.K
 
@@ -401,38 +395,24 @@ def _closed_kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
         eta: Any,
         left: Any,
     ) -> Scalar:
-        q, v, a = moving(values, anchors, weights)
+        q, v, a = spline.motion(values, anchors, weights)
         tau = spanning_tree_forces(aligned(model), q, v, a)
         K = closing_equations(closed_model(model, contacts, places), q).K
-        loops = _dot(eta, [_dot(row, left) for row in K]) - _dot(multipliers, [_dot(row, w) for row in K])
-        squares = _dot(prices, [x * x for x in a]) * (smoothness * smoothness)
-        return _dot(w, tau) + loops + squares + tether * _dot(values[ORDER], values[ORDER])
+        loops = dot(eta, [dot(row, left) for row in K]) - dot(multipliers, [dot(row, w) for row in K])
+        squares = dot(prices, [x * x for x in a]) * (smoothness * smoothness)
+        return dot(w, tau) + loops + squares + tether * dot(values[ORDER], values[ORDER])
 
     def loops(model: Model, values: Any, anchors: Any, weights: Any, places: Any, loads: Any) -> Scalar:
-        q, v, a = moving(values, anchors, weights)
+        q, v, a = spline.motion(values, anchors, weights)
         closed = closed_model(model, contacts, places)
         found = constraint_equations(closed, q, v)
-        second = [_dot(row, a) - k for row, k in zip(found.K, found.k, strict=True)]
-        total = _dot(loads[0], closing_equations(closed, q).residual)
-        return total + _dot(loads[1], found.velocity_error) + _dot(loads[2], second)
+        total = dot(loads[0], closing_equations(closed, q).residual)
+        return total + dot(loads[1], found.velocity_error) + dot(loads[2], acceleration_errors(found, a))
 
-    n = path.count
-    priced: dict[str, int | tuple[int, ...]] = {
-        "prices": (model.nv,),
-        "smoothness": (),
-        "tether": (),
-        "multipliers": (n,),
-    }
-    priced |= {"w": (model.nv,), "eta": (n,), "left": (model.nv,)}
+    nv, n = (model.nv,), (path.count,)
+    priced = {"prices": nv, "smoothness": (), "tether": (), "multipliers": n, "w": nv, "eta": n, "left": nv}
     return (
-        compile(state, model, inputs=inputs),
-        compile(price, model, inputs=inputs | priced).jacobian("values"),
-        compile(loops, model, inputs=inputs | {"loads": (3, n)}).jacobian("values"),
+        compile(state, model, inputs=path.inputs),
+        compile(price, model, inputs=path.inputs | priced).jacobian("values"),
+        compile(loops, model, inputs=path.inputs | {"loads": (3, *n)}).jacobian("values"),
     )
-
-
-def _dot(x: Any, y: Any) -> Scalar:
-    total: Scalar = 0.0
-    for a, b in zip(x, y, strict=True):
-        total = total + a * b
-    return total
