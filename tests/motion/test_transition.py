@@ -13,7 +13,7 @@ import dalembert as da
 from dalembert.motion.closed_path import ClosedPath, contacts_of
 from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
 from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
-from dalembert.motion.transition import Progress, descend
+from dalembert.motion.transition import Descent, progress_line
 
 ARM = da.models.two_link_arm()
 
@@ -148,26 +148,30 @@ def test_a_descent_respects_bounds_and_says_when_it_is_over() -> None:
     start = np.clip(np.full(10, -1.0), lower, upper - 0.3)
     expected = lsq_linear(rows, rows @ aim, (lower, upper), tol=1e-14)
     options = {"iterations": 200, "tolerance": 1e-8, "callback": silent}
-    found = descend(bowl, start, lower, upper, **options)
+    found = Descent(bowl, start, lower, upper, **options)
+    found.run()
     assert found.converged
     assert np.all(np.diff(found.energies) <= 0.0)
     np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
     assert np.all((found.x >= lower) & (found.x <= upper))
     assert np.sum((found.x <= lower) | (found.x >= upper)) >= 3
-    again = descend(bowl, found.x, lower, upper, **(options | {"tolerance": 1e-5}))
+    again = Descent(bowl, found.x, lower, upper, **(options | {"tolerance": 1e-5}))
+    again.run()
     assert len(again.energies) == 1
     assert again.converged
-    assert len(descend(bowl, start, lower, upper, **(options | {"iterations": 2})).energies) == 3
+    short = Descent(bowl, start, lower, upper, **(options | {"iterations": 2}))
+    short.run()
+    assert len(short.energies) == 3
 
 
 def test_progress_is_one_line() -> None:
     stream = io.StringIO()
-    with Progress("transition", shown=True, stream=stream) as line:
+    with progress_line("transition", shown=True, stream=stream) as line:
         for k in range(60):
             line(k, 2.0, 0.1)
     assert stream.getvalue().count("\r") == 3
     assert stream.getvalue().endswith("\n")
-    with Progress("transition", shown=None, stream=stream) as line:
+    with progress_line("transition", shown=None, stream=stream) as line:
         line(0, 1.0, 1.0)
     assert stream.getvalue().count("\r") == 3
 

@@ -95,6 +95,19 @@ def nearest_frames(time: Array, wanted: Array) -> npt.NDArray[np.intp]:
     return found
 
 
+def finite_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
+    """Return a copy of an array of finite numbers; `what` names it in errors."""
+    try:
+        array = np.array(value, float)
+    except Exception as error:  # of somebody's array, whatever it is
+        raise DtypeError(f"{what} is not an array of numbers: {error}") from error
+    if array.shape != shape:
+        raise ShapeError(f"{what} has the shape {array.shape}; {shape} is expected")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{what} holds numbers that are not finite")
+    return array
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Clip:
@@ -111,15 +124,8 @@ class Clip:
     loop: bool = False
 
     def __post_init__(self) -> None:
-        frames = len(self.time)
-        sizes = {"time": (frames,), "q": (frames, self.model.nq)}
-        sizes |= dict.fromkeys(("v", "a"), (frames, self.model.nv))
-        for name, expected in sizes.items():
-            array = np.array(getattr(self, name), float)
-            if array.shape != expected:
-                raise ShapeError(f"Clip: {name} has the shape {array.shape}; {expected} is expected")
-            if not np.isfinite(array).all():
-                raise ArgumentError(f"Clip: {name} holds numbers that are not finite")
+        for name, *size in (("time",), ("q", self.model.nq), ("v", self.model.nv), ("a", self.model.nv)):
+            array = finite_array(f"Clip: {name}", getattr(self, name), (len(self.time), *size))
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if not (np.diff(self.time) > 0.0).all():

@@ -24,7 +24,7 @@ from __future__ import annotations
 import contextlib
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TextIO, TypeAlias, final
 
@@ -45,11 +45,11 @@ from dalembert.errors import (
 from dalembert.model.checks import is_finite
 from dalembert.model.joints import Free, Joint
 from dalembert.model.model import Model
-from dalembert.motion.clip import Clip, ClipFrame, Frames
+from dalembert.motion.clip import Clip, ClipFrame, Frames, finite_array
 from dalembert.motion.closed_path import ClosedPath, contacts_of, require_closed
 from dalembert.motion.configuration_spline import MIN_KNOTS, ConfigurationSpline, Controls, spline_points
 from dalembert.motion.differentiation import scipy_module
-from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
+from dalembert.motion.torque_energy import ClosedTorqueEnergy, Energy, TorqueEnergy
 
 Array = npt.NDArray[np.float64]
 
@@ -134,7 +134,7 @@ def transition(
     free = np.zeros(controls.values.shape, bool)
     free[len(ends[0]) : len(free) - len(ends[1])] = True
     free[:, root] &= not fixed_root
-    energy: TorqueEnergy | ClosedTorqueEnergy
+    energy: Energy
     if held.names or is_constrained(model):
         for state, name in zip(ends, ("start", "end"), strict=True):
             require_closed(model, held, state, name)
@@ -152,22 +152,15 @@ def transition(
         P, gradient = energy.with_gradient(_with(controls, free, x))
         return P, gradient[..., free]
 
-    with Progress("transition", shown=progress) as line:
+    with progress_line("transition", shown=progress) as show:
 
-        def report(iteration: int, P: float, gradient_norm: float) -> None:
-            line(iteration, P, gradient_norm)
+        def report(*iterate: Any) -> None:
+            show(*iterate)
             if callback is not None:
-                callback(iteration, P, gradient_norm)
+                callback(*iterate)
 
-        search = descend(
-            value,
-            controls.values[free],
-            low,
-            high,
-            iterations=iterations,
-            tolerance=tolerance,
-            callback=report,
-        )
+        search = Descent(value, controls.values[free], low, high, iterations, tolerance, report)
+        search.run()
     best = _with(controls, free, search.x)
     points = spline_points(knots, duration, np.linspace(0.0, duration, frames + 1))
     found = energy.sample(best, points)
@@ -265,20 +258,11 @@ def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, .
         parts.append(np.zeros(model.nv))
     if len(parts) > 3:
         raise ShapeError(f"transition: {name} has {len(parts)} parts; give q, (q, v), (q, v, a) or a clip")
-    sizes = (("q", model.nq), ("v", model.nv), ("a", model.nv))
-    state = []
-    for part, (letter, size) in zip(parts, sizes, strict=False):
-        try:
-            array = np.array(part, float)
-        except Exception as error:  # of somebody's array, whatever it is
-            raise DtypeError(f"transition: {letter} of {name} is not an array of numbers: {error}") from error
-        if array.shape != (size,):
-            raise ShapeError(
-                f"transition: {letter} of {name} has the shape {array.shape}; ({size},) is expected"
-            )
-        if not np.isfinite(array).all():
-            raise ArgumentError(f"transition: {letter} of {name} holds numbers that are not finite")
-        state.append(array)
+    sizes = (model.nq, model.nv, model.nv)
+    state = [
+        finite_array(f"transition: {letter} of {name}", part, (size,))
+        for letter, part, size in zip("qva", parts, sizes, strict=False)
+    ]
     unit: Array = np.asarray(normalize(model, state[0]), float)
     if np.abs(unit - state[0]).max(initial=0.0) > 1e-6:
         raise StateError(
@@ -343,32 +327,30 @@ MIN_EIGENVALUE = 1e-6
 """Least eigenvalue of H scaled to a unit diagonal; smaller ones are raised to it."""
 
 
-def descend(
-    function: Function,
-    x: Array,
-    lower: Array,
-    upper: Array,
-    *,
-    iterations: int,
-    tolerance: float,
-    callback: Callback,
-) -> Descent:
-    """Minimise a function that returns its value and gradient, from x on, within bounds.
+@contextlib.contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread, if threadpoolctl is installed.
 
-    It has converged when the norm of the gradient with respect to y, without components that push against
-    bounds, is at most tolerance times the root of the value. It also ends when BFGS finds no lower value.
+    The matrices of BFGS are small: on a busy machine most of the time was spent waiting for other threads.
     """
-    with _one_thread():
-        search = Descent(function, np.clip(x, lower, upper), lower, upper, iterations, tolerance, callback)
-        search.run()
-    return search
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        yield
+    else:
+        with threadpool_limits(1, "blas"):
+            yield
 
 
 @final
 @dataclass
 class Descent:
-    """A descent: its current iterate `x`, the `energies` and gradient `norms` of the start and of all
-    accepted iterates, and the number of `evaluations`.
+    """The minimisation of a function that returns its value and gradient, from x on, within bounds.
+
+    It has converged when the norm of the gradient with respect to y, without components that push against
+    bounds, is at most tolerance times the root of the value. It also ends when BFGS finds no lower value.
+    `x` is the current iterate; `energies` and gradient `norms` are those of the start and of all accepted
+    iterates.
     """
 
     function: Function
@@ -383,8 +365,10 @@ class Descent:
     evaluations: int = 0
 
     def __post_init__(self) -> None:
+        self.x = np.clip(self.x, self.lower, self.upper)
         self.value, self.gradient = self._evaluate(self.x)
 
+    @_one_blas_thread()
     def run(self) -> None:
         """Run BFGS again and again, in variables of a new Hessian or with more bounds."""
         bounded = np.zeros(len(self.x), bool)
@@ -430,9 +414,7 @@ class Descent:
         return self.converged or len(self.energies) > self.iterations
 
     def _minimize(self, variables: _Variables) -> npt.NDArray[np.bool_]:
-        """Run BFGS until it ends or an unbounded variable crosses its bounds; return a mask of these
-        variables.
-        """
+        """Run BFGS until it ends or unbounded variables cross their bounds; return a mask of them."""
         crossed = np.zeros(len(self.x), bool)
         before = self.x
 
@@ -450,13 +432,7 @@ class Descent:
             if self._is_over():
                 raise StopIteration
 
-        options = {
-            "maxcor": BFGS_MEMORY,
-            "maxiter": ITERATIONS_PER_HESSIAN,
-            "maxfun": 20 * ITERATIONS_PER_HESSIAN,
-            "ftol": 0.0,
-            "gtol": 0.0,
-        }
+        options = {"maxcor": BFGS_MEMORY, "maxiter": ITERATIONS_PER_HESSIAN, "ftol": 0.0, "gtol": 0.0}
         scipy_module("optimize", "transitions are found").minimize(
             evaluate_scaled,
             np.zeros(len(self.x)),
@@ -464,7 +440,7 @@ class Descent:
             method="L-BFGS-B",
             bounds=variables.bounds,
             callback=each,
-            options=options,
+            options=options | {"maxfun": 20 * ITERATIONS_PER_HESSIAN},
         )
         return crossed
 
@@ -496,13 +472,12 @@ class _Variables:
         self._x, self._bounded, self._lower, self._upper = x, bounded, lower, upper
         b, f = np.flatnonzero(bounded), np.flatnonzero(~bounded)
         self.T = np.zeros_like(H)
-        follow = np.linalg.solve(H[np.ix_(f, f)], H[np.ix_(f, b)]) if len(f) else np.zeros((0, len(b)))
+        follow = np.linalg.solve(H[np.ix_(f, f)], H[np.ix_(f, b)])
         own = np.diag(H)[b] - np.einsum("fb,fb->b", follow, H[np.ix_(f, b)])
         unit = 1.0 / np.sqrt(own)
         self.T[b, b] = unit
         self.T[np.ix_(f, b)] = -follow * unit
-        if len(f):
-            self.T[np.ix_(f, f)] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(f, f)])).T
+        self.T[np.ix_(f, f)] = np.linalg.inv(np.linalg.cholesky(H[np.ix_(f, f)])).T
         self.bounds = np.full((len(x), 2), (-np.inf, np.inf))
         self.bounds[b] = np.stack([(lower - x)[b] / unit, (upper - x)[b] / unit], axis=1)
 
@@ -518,41 +493,23 @@ class _Variables:
         return float(np.linalg.norm(np.where(pushing & self._bounded, 0.0, slope)))
 
 
-@final
-class Progress:
-    """A line on a terminal that shows the progress of a descent; `with Progress(…) as progress`."""
+@contextlib.contextmanager
+def progress_line(what: str, *, shown: bool | None, stream: TextIO | None = None) -> Iterator[Callback]:
+    """Yield a callback that shows the progress of a descent on one line; None: if there is a terminal."""
+    stream = sys.stderr if stream is None else stream
+    shown = stream.isatty() if shown is None else shown
+    lines = 0
 
-    def __init__(self, what: str, *, shown: bool | None, stream: TextIO | None = None) -> None:
-        """Show progress if `shown`; None shows it if the stream is a terminal."""
-        self._what = what
-        self._stream = sys.stderr if stream is None else stream
-        self._shown = self._stream.isatty() if shown is None else shown
-        self._said = False
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __call__(self, iteration: int, energy: float, gradient_norm: float) -> None:
-        if self._shown and iteration % 25 == 0:
-            self._said = True
-            self._stream.write(
-                f"\r{self._what}: {iteration} iterations, energy {energy:.6g}, gradient {gradient_norm:.2e} "
+    def show(iteration: int, energy: float, gradient_norm: float) -> None:
+        nonlocal lines
+        if shown and iteration % 25 == 0:
+            lines += 1
+            stream.write(
+                f"\r{what}: {iteration} iterations, energy {energy:.6g}, gradient {gradient_norm:.2e} "
             )
-            self._stream.flush()
+            stream.flush()
 
-    def __exit__(self, *error: object) -> None:
-        if self._said:
-            self._stream.write("\n")
-
-
-def _one_thread() -> contextlib.AbstractContextManager[Any]:
-    """Limit BLAS to one thread, if threadpoolctl is installed.
-
-    The matrices of BFGS are small: on a busy machine most of the time was spent waiting for other threads.
-    """
     try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:
-        return contextlib.nullcontext()
-    limits: contextlib.AbstractContextManager[Any] = threadpool_limits(1, "blas")
-    return limits
+        yield show
+    finally:
+        stream.write("\n" if lines else "")
