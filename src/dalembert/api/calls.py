@@ -10,6 +10,7 @@ where a check would have to wait for the device. Models with time-dependent join
 from __future__ import annotations
 import __future__
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -82,9 +83,9 @@ DEFINITION: Final = """
 def {name}({parameters}) -> {returns}:
     if {is_plain}:
         try:  # arrays alone, by place, go straight to machine code
-            compiled = model.functions["{name}"]
-        except (KeyError, AttributeError):
-            compiled = first_call(declared, model)
+            compiled = model.functions[{key}]
+        except (KeyError, AttributeError, TypeError):
+            compiled = first_call(declared, model, {key}, {{{static}}})
         return {record}compiled({arguments}))
     return call_with_options(declared, model, ({arguments},), {{{options}}})
 """
@@ -104,7 +105,9 @@ def make_public(declared: LibraryFunction, module: str) -> Call:
         name=declared.name,
         parameters=", ".join(parameters),
         returns=declared.returns,
-        is_plain="False" if declared.options else " and ".join(is_plain),
+        is_plain=" and ".join(is_plain),
+        key=f"({', '.join([repr(declared.name), *declared.options])})",
+        static=", ".join(f'"{name}": {name}' for name in declared.options),
         record="record(model, *" if declared.returns in RECORDS else "(",
         arguments=", ".join(declared.arguments),
         options=", ".join(f'"{name}": {name}' for name in options),
@@ -117,15 +120,30 @@ def make_public(declared: LibraryFunction, module: str) -> Call:
     return function
 
 
-def _first_call(declared: LibraryFunction, model: Model) -> Call:
-    """Return what computes a function without options, kept with the model."""
+def _first_call(declared: LibraryFunction, model: Model, key: object, given: dict[str, Any]) -> Call:
+    """Return what computes a function without optional arrays, kept with the model by static options."""
     if not isinstance(model, Model):
         raise no_model(declared.name, model)
+    options = _static_options(declared, model, given)
     compute = _alternative(declared, model)
     if compute is None:
-        return function(model, declared.name)
-    model.functions[declared.name] = functools.partial(compute, model)
-    return model.functions[declared.name]  # type: ignore[no-any-return]
+        found: Call = function(model, declared.name, options=tuple(options.items()))
+    else:
+        found = functools.partial(compute, model, **options)
+    with contextlib.suppress(
+        TypeError
+    ):  # options that cannot be looked up, such as lists, are read each time
+        model.functions[key] = found
+    return found
+
+
+def _static_options(declared: LibraryFunction, model: Model, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the static options as the algorithm takes them, checked."""
+    options = {}
+    for name, option in declared.options.items():
+        value = given[name]
+        options[option.keyword or name] = value if option.read is None else option.read(model, value)
+    return options
 
 
 def _alternative(declared: LibraryFunction, model: Model) -> Call | None:
@@ -158,10 +176,7 @@ def read_options(
 ) -> tuple[dict[str, Any], str | None, dict[str, Any]]:
     """Return the optional arrays of a call that are not None, its method, and its static options, checked."""
     arrays = {name: given[name] for name in declared.optional if given[name] is not None}
-    options: dict[str, Any] = {}
-    for name, option in declared.options.items():
-        value = given[name]
-        options[option.keyword or name] = value if option.read is None else option.read(model, value)
+    options = _static_options(declared, model, given)
     if "external_frame" in given:
         options |= force_options(given["external_forces"], given["external_frame"])
     if "stabilization" in arrays:
