@@ -26,7 +26,7 @@ from dalembert.algorithms.open_tree import is_constrained
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
-from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, require_choice
+from dalembert.errors import ArgumentError, DalembertError, DtypeError, UnknownNameError, require_choice
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 
@@ -109,6 +109,8 @@ def function(
         found = model.functions.get(key)
     except AttributeError:
         raise no_model(name, model) from None
+    except DalembertError:  # of functions in the model, which a look-up traces
+        raise
     except TypeError:  # what cannot be looked up is not a name
         if method is not None and not isinstance(method, str):
             raise UnknownNameError.of(f"method of {name}", method, FUNCTIONS[name].methods) from None
