@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -146,13 +146,13 @@ def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
     lengths = np.maximum(lengths, MIN_RELATIVE_LENGTH * total) if total > 0.0 else np.ones(len(bones))
     parts = body_parts(bones)
     volumes = lengths**3
-    share = np.where([part is None for part in parts], volumes / volumes.sum(), 0.0)
+    fraction = np.where([part is None for part in parts], volumes / volumes.sum(), 0.0)
     named = sorted({part for part in parts if part is not None})
-    left, whole = 1.0 - float(share.sum()), sum(PARTS[part] for part in named)
+    left, whole = 1.0 - float(fraction.sum()), sum(PARTS[part] for part in named)
     for part in named:
         own = np.array([other == part for other in parts])
-        share[own] = left * PARTS[part] / whole * lengths[own] / lengths[own].sum()
-    return [float(m) for m in mass * share / share.sum()]
+        fraction[own] = left * PARTS[part] / whole * lengths[own] / lengths[own].sum()
+    return [float(m) for m in mass * fraction / fraction.sum()]
 
 
 def segment_shapes(ends: Sequence[Array], mass: float) -> list[Solid]:
@@ -177,27 +177,22 @@ def stature(bones: Sequence[Bone]) -> float:
     head and foot, the extent along z in the rest pose.
     """
     parts = body_parts(bones)
-    ends = segments(bones)
-    reach = np.zeros(len(bones))  # along the bones from the root to the joint
-    place = np.zeros((len(bones), 3))
-    turn = np.zeros((len(bones), 3, 3))
+    poses: list[tuple[Array, Array, float]] = []  # rotation, place, and length along the bones from the root
     heights: list[float] = []
-    for i, bone in enumerate(bones):
-        R, p = (turn[bone.parent], place[bone.parent]) if bone.parent >= 0 else (np.eye(3), np.zeros(3))
-        offset = bone.offset if bone.parent >= 0 else np.zeros(3)
-        reach[i] = (reach[bone.parent] if bone.parent >= 0 else 0.0) + float(np.linalg.norm(offset))
-        place[i], turn[i] = p + R @ offset, R @ bone.axes
-        heights += [float((place[i] + turn[i] @ end)[2]) for end in (np.zeros(3), *ends[i])]
-    head: list[float] = [
-        float(reach[i]) + max((float(np.linalg.norm(end)) for end in ends[i]), default=0.0)
-        for i in range(len(bones))
-        if parts[i] == "head"
-    ]
-    ankle = [
-        float(reach[i])
-        for i, bone in enumerate(bones)
-        if parts[i] == "foot" and (bone.parent < 0 or parts[bone.parent] != "foot")
-    ]
+    head: list[float] = []
+    ankle: list[float] = []
+    for bone, part, ends in zip(bones, parts, segments(bones)):
+        R, p, reach = np.eye(3), np.zeros(3), 0.0
+        if bone.parent >= 0:
+            R, p, reach = poses[bone.parent]
+            p, reach = p + R @ bone.offset, reach + float(np.linalg.norm(bone.offset))
+        R = R @ bone.axes
+        poses.append((R, p, reach))
+        heights += [float((p + R @ end)[2]) for end in (np.zeros(3), *ends)]
+        if part == "head":
+            head.append(reach + max((float(np.linalg.norm(end)) for end in ends), default=0.0))
+        if part == "foot" and (bone.parent < 0 or parts[bone.parent] != "foot"):
+            ankle.append(reach)
     if head and ankle:
         return max(head) + max(ankle)
     return max(heights) - min(heights)
@@ -258,12 +253,11 @@ def character(recording: Recording, *, scale: float, rotations: Rotations, mass:
 def configurations(recording: Recording, *, scale: float, rotations: Rotations) -> Array:
     """Return q (T, nq) of every frame, in the order of the bones, which is that of the model's bodies."""
     parts: list[Array] = []
-    start = 0
-    for bone in recording.bones:
-        own = recording.values[:, start : start + len(bone.channels)]
-        start += len(bone.channels)
-        column = dict(zip(bone.channels, own.T))
-        moves = [column[f"t{axis}"] * scale for axis in _move_order(bone)]
+    for bone, values in bone_columns(recording):
+        column = dict(zip(bone.channels, values.T))
+        # Three position channels are a Translation, x, y, z in whatever order the file has them.
+        axes = "xyz" if len(bone.positions) == 3 else bone.positions
+        moves = [column[f"t{axis}"] * scale for axis in axes]
         turns = [column[f"r{axis}"] for axis in bone.rotations]
         if rotations == "quaternion" and len(turns) == 3:
             turns = _quaternion(bone.rotations, turns)
@@ -271,9 +265,10 @@ def configurations(recording: Recording, *, scale: float, rotations: Rotations) 
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(recording.time), 0))
 
 
-def _move_order(bone: Bone) -> Iterable[str]:
-    """Return the axes of the position channels in the joint's order: x, y, z if there are three."""
-    return "xyz" if len(bone.positions) == 3 else bone.positions
+def bone_columns(recording: Recording) -> Iterator[tuple[Bone, Array]]:
+    """Yield every bone with the view (T, channels) of its values."""
+    ends = np.cumsum([len(bone.channels) for bone in recording.bones])
+    yield from zip(recording.bones, np.split(recording.values, ends, axis=1))
 
 
 def _joint(bone: Bone, rotations: Rotations) -> Joint:
@@ -283,10 +278,9 @@ def _joint(bone: Bone, rotations: Rotations) -> Joint:
     joints: list[Joint] = [Translation()] if len(moves) == 3 else [Prismatic(_UNIT[axis]) for axis in moves]
     if len(turns) == 3:
         joints.append(Spherical() if rotations == "quaternion" else SphericalEuler("".join(turns)))
-    elif len(turns) == 2:
-        joints.append(Universal(_UNIT[turns[0]], _UNIT[turns[1]]))
-    elif len(turns) == 1:
-        joints.append(Revolute(_UNIT[turns[0]]))
+    elif turns:
+        axes = [_UNIT[axis] for axis in turns]
+        joints.append(Universal(*axes) if len(axes) == 2 else Revolute(*axes))
     if not joints:
         return Fixed()
     return joints[0] if len(joints) == 1 else Composite(joints)
@@ -334,6 +328,9 @@ _LIMBS: Final = {
 }
 """The limbs at the right side; at the left, z changes its sign."""
 
+_JOINT_OF_SIZE: Final = {0: Fixed(), 1: Revolute((0.0, -1.0, 0.0)), 4: Spherical(), 7: Free()}
+"""The joint that has this many numbers in a frame of the file."""
+
 PUBLISHED_MASS: Final = 45.0
 """Mass of the character [kg]."""
 PUBLISHED_HEIGHT: Final = 0.421546 + 0.40987 + 0.05 + 0.236151 + 0.223894 + 0.175 + 0.1025
@@ -356,7 +353,7 @@ def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Mod
         builder.add_body(
             name,
             parent=part.parent,
-            joint=_part_joint(name),
+            joint=_JOINT_OF_SIZE[JOINTS.get(name, 0)],
             placement=Transform(Mat3.identity(), _place(part.at, scale)),
             inertia=shape.inertia(mass=part.mass * (mass / PUBLISHED_MASS)),
             shapes=[shape],
@@ -372,23 +369,13 @@ def deepmimic_configurations(clip: DeepMimicClip, *, scale: float) -> Array:
     order.
     """
     q = clip.values.copy()
-    start = 0
+    q[:, :3] = scale * _to_model_axes(q[:, :3])  # the root's position comes first
+    stop = 0
     for size in JOINTS.values():
-        if size == 7:
-            q[:, start : start + 3] = scale * _to_model_axes(q[:, start : start + 3])
+        stop += size
         if size > 1:
-            vector = slice(start + size - 3, start + size)
-            q[:, vector] = _to_model_axes(q[:, vector])
-        start += size
+            q[:, stop - 3 : stop] = _to_model_axes(q[:, stop - 3 : stop])
     return q
-
-
-def _part_joint(name: str) -> Joint:
-    if name not in JOINTS:
-        return Fixed()
-    if JOINTS[name] == 1:
-        return Revolute((0.0, -1.0, 0.0))
-    return Free() if name == "root" else Spherical()
 
 
 def _part_shape(part: Part, scale: float) -> Solid:

@@ -251,16 +251,10 @@ def inverse_dynamics(
             "Clip.from_positions makes one of recorded q"
         )
     model = clip.model
-    options: dict[str, Any] = {
-        "external_forces": external_forces,
-        "external_frame": external_frame,
-        "check": check,
-    }
-    if model.time_dependent:
-        options["time"] = clip.time
-    tau = forces_of(model, clip.q, clip.v, clip.a, method=method, **options)
-    wrench = base_wrench(model, clip.q, clip.v, clip.a, **options)
-    return MotionAnalysis(clip, tau, wrench)
+    time = clip.time if model.time_dependent else None
+    options: dict[str, Any] = {"external_frame": external_frame, "time": time, "check": check}
+    tau = forces_of(model, clip.q, clip.v, clip.a, external_forces, method=method, **options)
+    return MotionAnalysis(clip, tau, base_wrench(model, clip.q, clip.v, clip.a, external_forces, **options))
 
 
 @final
@@ -296,10 +290,8 @@ class MotionAnalysis:
     def residual(self) -> Array:
         """The forces tau `(T, nv)` at joints without a motor, those not in `model.actuated`; else zero."""
         residual = np.zeros_like(self.tau)
-        model = self.clip.model
-        for name in model.joints.names:
-            if name not in model.actuated:
-                place = model.joint(name).v_slice
+        for name, place in self._places.items():
+            if name not in self.clip.model.actuated:
                 residual[:, place] = self.tau[:, place]
         return residual
 
@@ -324,9 +316,7 @@ class MotionAnalysis:
     def power(self) -> Array:
         """The power tau . v of every joint `(T, n_joints)` [W]; positive where it drives the motion."""
         by_coordinate = self.tau * self.clip.v
-        model = self.clip.model
-        places = [model.joint(name).v_slice for name in model.joints.names]
-        return np.stack([by_coordinate[:, place].sum(axis=1) for place in places], axis=1)
+        return np.stack([by_coordinate[:, place].sum(axis=1) for place in self._places.values()], axis=1)
 
     @property
     def work(self) -> Array:
@@ -334,12 +324,10 @@ class MotionAnalysis:
 
         It integrates the spline through the power: h (P_0 + P_1) / 2 + h^2 (P_0' - P_1') / 12 for each step.
         """
-        time, P = self.clip.time, self.power
-        slopes = spline_slopes(time, P)
-        h = np.diff(time)[:, None]
-        steps = 0.5 * h * (P[1:] + P[:-1]) + h * h / 12.0 * (slopes[:-1] - slopes[1:])
-        total: Array = steps.sum(axis=0)
-        return total
+        slopes = spline_slopes(self.clip.time, self.power)
+        h = np.diff(self.clip.time)[:, None]
+        correction: Array = (h * h / 12.0 * (slopes[:-1] - slopes[1:])).sum(axis=0)
+        return self._integrate(self.power) + correction
 
     @property
     def positive_work(self) -> Array:
@@ -350,6 +338,11 @@ class MotionAnalysis:
     def negative_work(self) -> Array:
         """The work of every joint while it brakes `(n_joints,)` [J], not positive."""
         return self._integrate(np.minimum(self.power, 0.0))
+
+    @property
+    def _places(self) -> dict[str, slice]:
+        """The joints' slices of v."""
+        return {name: self.clip.model.joint(name).v_slice for name in self.names}
 
     def _integrate(self, power: Array) -> Array:
         h = np.diff(self.clip.time)[:, None]

@@ -199,8 +199,8 @@ class ClosedPath:
         """Return the arguments of the kernels, in the order of `inputs`; without a shift it is zero."""
         if shift is None:
             shift = np.zeros((*controls.values.shape[:-2], len(points.time), 3, self.spline.model.nv))
-        values = np.concatenate([controls.values[..., points.window, :], shift], axis=-2)
-        return [values, controls.anchors[points.window], points.weights, self.contacts.places]
+        values, *others = controls.arguments(points)
+        return [np.concatenate([values, shift], axis=-2), *others, self.contacts.places]
 
     def directions(self, points: SplinePoints) -> Array:
         """Return N, N' and N'' (m, 3, nv, r) at the points."""

@@ -117,8 +117,8 @@ def smoothest_controls(knots: int, duration: float, start: Array, end: Array) ->
     """
     h = duration / (knots - 1)
     controls = np.zeros((knots + SPLINE_DEGREE - 1, start.shape[1]))
-    controls[: len(start)] = end_controls(h, start)
-    controls[len(controls) - len(end) :] = end_controls(-h, end)[::-1]
+    controls[: len(start)] = np.cumsum([start[0], *end_steps(h, start)], axis=0)
+    controls[::-1][: len(end)] = np.cumsum([end[0], *end_steps(-h, end)], axis=0)
     points, shares = gauss_points(knots, duration, 3)  # exact: x'' is of the third degree
     rows = points.matrix(2, len(controls)) * np.sqrt(shares)[:, None]
     free = slice(len(start), len(controls) - len(end))
@@ -126,21 +126,10 @@ def smoothest_controls(knots: int, duration: float, start: Array, end: Array) ->
     return controls
 
 
-def end_controls(h: float, given: Array) -> Array:
-    """Return the control values (2 or 3, n) at the first end from x, x' and optionally x'', by (2); -h for
-    the last end.
-    """
+def end_steps(h: float, given: Array) -> list[Array]:
+    """Return c_1 - c_0 and, where x'' is given, c_2 - c_1 from x, x' and x'' by (2); -h for the last end."""
     first = h / SPLINE_DEGREE * given[1]
-    controls = [given[0], given[0] + first]
-    if len(given) == 3:
-        controls.append(controls[1] + second_step(h, first, given[2]))
-    return np.array(controls)
-
-
-def second_step(h: float, first: Array, rate: Array) -> Array:
-    """Return c_2 - c_1 from c_1 - c_0 and x'', by (2)."""
-    step: Array = 2.0 * first + h * h / 10.0 * rate
-    return step
+    return [first, *(2.0 * first + h * h / 10.0 * second for second in given[2:])]
 
 
 Rows: TypeAlias = Sequence[Sequence[Scalar]]
@@ -157,6 +146,11 @@ class Controls(NamedTuple):
 
     values: Array
     anchors: Array
+
+    def arguments(self, points: SplinePoints) -> list[Array]:
+        """Return the arguments of `ConfigurationSpline.motion` at all points, for values (…, n, nv)."""
+        window = points.window
+        return [self.values[..., window, :], self.anchors[window], points.weights]
 
 
 class _Part(NamedTuple):
@@ -230,10 +224,10 @@ class ConfigurationSpline:
     def sample(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array, Array]:
         """Return q (m, nq), v and a (m, nv) at the times of the points."""
         count = len(points.time)
-        values = np.moveaxis(controls.values[points.window], 0, -1)
-        anchors = np.moveaxis(controls.anchors[points.window], 0, -1)
-        weights = list(np.moveaxis(points.weights, 0, -1))
-        found = self.motion([list(row) for row in values], [list(row) for row in anchors], weights)
+        values, anchors, weights = (
+            [list(row) for row in np.moveaxis(array, 0, -1)] for array in controls.arguments(points)
+        )
+        found = self.motion(values, anchors, weights)
         columns = (np.array([np.broadcast_to(x, count) for x in xs]).reshape(-1, count) for xs in found)
         q, v, a = (np.ascontiguousarray(rows.T) for rows in columns)
         return q, v, a
@@ -262,14 +256,12 @@ class ConfigurationSpline:
         """
         model = self.model
         lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
-        if limits is False:
-            return lower, upper
+        low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
         if limits is True:
-            low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
             for body in model.bodies:
                 if body.q_slice.stop > body.q_slice.start:
                     low[body.q_slice], high[body.q_slice] = body.limits.lower, body.limits.upper
-        else:
+        elif limits is not False:
             given = [np.asarray(bound, float) for bound in limits]
             if [bound.shape for bound in given] != [(model.nq,)] * 2:
                 raise ShapeError(
@@ -404,13 +396,10 @@ def _steps(h: float, given: Array) -> list[Vec3]:
     """Return the first one or two rotation steps from an end inward, each in the coordinates of the step
     before.
     """
-    first = h / SPLINE_DEGREE * given[1]
-    steps = [Vec3(*first)]
-    if len(given) == 3:
-        second = Vec3(*second_step(h, first, given[2]))
+    first, *others = (Vec3(*step) for step in end_steps(h, given))
+    if h < 0.0:
         # Seen from the start the second turn is in the coordinates after the first already; from the end it
         # is d in the end's coordinates that (5) speaks of.
-        if h < 0.0:
-            second = rotation_of_quaternion(quaternion_conjugate(quaternion_exp(steps[0]))) @ second
-        steps.append(second)
-    return steps
+        R = rotation_of_quaternion(quaternion_conjugate(quaternion_exp(first)))
+        others = [R @ step for step in others]
+    return [first, *others]

@@ -61,11 +61,19 @@ def spline_slopes(time: Array, values: Array) -> Array:
     h = np.diff(time)[:, None]
     d = np.diff(values, axis=0) / h
     below, above = h[1:, 0], h[:-1, 0]
-    diagonal = 2.0 * (below + above)
-    slopes[1:-1] = 3.0 * (h[1:] * d[:-1] + h[:-1] * d[1:])  # (1)
-    slopes[1] -= below[0] * slopes[0]
-    slopes[-2] -= above[-1] * slopes[-1]
-    _solve_tridiagonal(below, diagonal, above, slopes[1:-1])
+    pivot = 2.0 * (below + above)
+    right = slopes[1:-1]
+    right[:] = 3.0 * (h[1:] * d[:-1] + h[:-1] * d[1:])  # (1)
+    right[0] -= below[0] * slopes[0]
+    right[-1] -= above[-1] * slopes[-1]
+    # Elimination without pivoting, since (1) is diagonally dominant.
+    for i in range(1, len(pivot)):
+        factor = below[i] / pivot[i - 1]
+        pivot[i] -= factor * above[i - 1]
+        right[i] -= factor * right[i - 1]
+    right[-1] /= pivot[-1]
+    for i in range(len(pivot) - 2, -1, -1):
+        right[i] = (right[i] - above[i] * right[i + 1]) / pivot[i]
     return slopes
 
 
@@ -102,18 +110,6 @@ def _weights(x: Array) -> Array:
             "differentiated; resample the motion"
         ) from error
     return weights
-
-
-def _solve_tridiagonal(below: Array, diagonal: Array, above: Array, right: Array) -> None:
-    """Solve the tridiagonal system in place of `right`, without pivoting; (1) is diagonally dominant."""
-    pivot = diagonal.copy()
-    for i in range(1, len(pivot)):
-        factor = below[i] / pivot[i - 1]
-        pivot[i] -= factor * above[i - 1]
-        right[i] -= factor * right[i - 1]
-    right[-1] /= pivot[-1]
-    for i in range(len(pivot) - 2, -1, -1):
-        right[i] = (right[i] - above[i] * right[i + 1]) / pivot[i]
 
 
 def velocities_and_accelerations(model: Model, time: Array, q: Array) -> tuple[Array, Array]:
@@ -173,8 +169,7 @@ def _rate_matrix(body: Body, q: Array) -> Array:
     joint = body.joint
     own = list(q[:, body.q_slice].T)
     Q = np.empty((len(q), joint.nq, joint.nv))
-    for k in range(joint.nv):
-        unit = [1.0 if i == k else 0.0 for i in range(joint.nv)]
+    for k, unit in enumerate(np.eye(joint.nv).tolist()):
         for i, rate in enumerate(joint.position_rate(own, unit)):
             Q[:, i, k] = rate
     return Q

@@ -29,6 +29,7 @@ from dalembert.model.model import Model
 from dalembert.motion.characters import (
     PUBLISHED_HEIGHT,
     PUBLISHED_MASS,
+    bone_columns,
     character,
     configurations,
     deepmimic_configurations,
@@ -88,7 +89,16 @@ def load_motion(
     >>> print(model.nv, clip.q.shape)
     6 (3, 7)
     """
-    _check_options(scale, mass, height, frame_time, skip)
+    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
+        raise ArgumentError(f"load_motion: skip is {skip!r}; give a number of frames, 0 or more")
+    sizes = {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}
+    for name, value in sizes.items():
+        if value is not None:
+            positive_number(f"load_motion: {name}", value)
+    if scale is not None and height is not None:
+        raise ArgumentError(
+            "load_motion: scale and height both say how large the figure is; give one of them"
+        )
     require_choice("value of rotations", rotations, ("quaternion", "euler"))
     require_choice("value of positions", positions, ("add", "replace"))
     require_choice("value of up", up, ("y", "z"))
@@ -100,7 +110,18 @@ def load_motion(
                 raise ArgumentError(
                     "DeepMimic clips hold quaternions and have y up; leave rotations and up as they are"
                 )
-            return _deepmimic(files[0], scale, mass, height, cutoff, frame_time, skip)
+            recorded = read_deepmimic(files[0])
+            size = height / PUBLISHED_HEIGHT if height is not None else 1.0 if scale is None else scale
+            model = deepmimic_humanoid(recorded, scale=size, mass=PUBLISHED_MASS if mass is None else mass)
+            time = (
+                recorded.time
+                if frame_time is None
+                else frame_time * np.arange(len(recorded.time), dtype=np.float64)
+            )
+            _require_frames(recorded.file, len(time), skip)
+            q = deepmimic_configurations(recorded, scale=size)[skip:]
+            time = time[skip:] - time[skip]
+            return model, Clip.from_positions(model, time, q, cutoff=cutoff, loop=recorded.loop)
         recording = _from_frame(with_z_up(_recording(files, endings, frame_time, positions), up), skip)
         if rotations == "euler":
             _note_jumps(recording)
@@ -121,7 +142,7 @@ def _recording(
     if endings == (".bvh",):
         recording = read_bvh(files[0])
         if frame_time is not None:
-            recording = replace(recording, time=_even(frame_time, len(recording.time)))
+            recording = replace(recording, time=frame_time * np.arange(len(recording.time), dtype=np.float64))
         return _relative_to_offset(recording, positions)
     if sorted(endings) == [".amc", ".asf"]:
         asf, amc = (files[endings.index(ending)] for ending in (".asf", ".amc"))
@@ -139,19 +160,18 @@ def _relative_to_offset(recording: Recording, positions: str) -> Recording:
     """Return the recording with position channels relative to the OFFSET; note it if inner joints have
     them.
     """
-    values, start, inside = recording.values.copy(), 0, 0
-    for bone in recording.bones:
+    recording = replace(recording, values=recording.values.copy())
+    for bone, values in bone_columns(recording):
         for k, channel in enumerate(bone.channels):
             if channel[0] == "t" and positions == "replace":
-                values[:, start + k] -= bone.offset["xyz".index(channel[1])]
-        inside += bone.parent >= 0 and bool(bone.positions)
-        start += len(bone.channels)
+                values[:, k] -= bone.offset["xyz".index(channel[1])]
+    inside = sum(bone.parent >= 0 and bool(bone.positions) for bone in recording.bones)
     if inside:
         what = "added to" if positions == "add" else "taken instead of"
         recording.report.note(
             f"position channels of {inside} inner joints are {what} their OFFSET (positions={positions!r})"
         )
-    return replace(recording, values=values)
+    return recording
 
 
 def _scale(recording: Recording, scale: float | None, height: float | None) -> float:
@@ -181,26 +201,6 @@ def _scale(recording: Recording, scale: float | None, height: float | None) -> f
     return 1.0
 
 
-def _deepmimic(
-    file: Path,
-    scale: float | None,
-    mass: float | None,
-    height: float | None,
-    cutoff: float | None,
-    frame_time: float | None,
-    skip: int,
-) -> tuple[Model, Clip]:
-    recorded = read_deepmimic(file)
-    size = height / PUBLISHED_HEIGHT if height is not None else 1.0 if scale is None else scale
-    model = deepmimic_humanoid(recorded, scale=size, mass=PUBLISHED_MASS if mass is None else mass)
-    time = recorded.time if frame_time is None else _even(frame_time, len(recorded.time))
-    q = deepmimic_configurations(recorded, scale=size)
-    if skip >= len(time):
-        raise ArgumentError(f"{file.name} has {len(time)} frames; skip={skip} leaves none")
-    shifted = time[skip:] - time[skip]
-    return model, Clip.from_positions(model, shifted, q[skip:], cutoff=cutoff, loop=recorded.loop)
-
-
 def _paths(path: object) -> list[Path]:
     if isinstance(path, str | os.PathLike):
         return [Path(path)]
@@ -209,10 +209,14 @@ def _paths(path: object) -> list[Path]:
     raise ArgumentError(f'load_motion takes a path or a pair ("x.asf", "x.amc"), not {type(path).__name__}')
 
 
+def _require_frames(file: str, count: int, skip: int) -> None:
+    if skip >= count:
+        raise ArgumentError(f"{file} has {count} frames; skip={skip} leaves none")
+
+
 def _from_frame(recording: Recording, skip: int) -> Recording:
     """Return the recording without its first frames; warn if it begins with a jump."""
-    if skip >= len(recording.time):
-        raise ArgumentError(f"{recording.file} has {len(recording.time)} frames; skip={skip} leaves none")
+    _require_frames(recording.file, len(recording.time), skip)
     left = len(recording.time) - skip
     recording = replace(recording, values=recording.values[skip:], time=recording.time[:left])
     turns = [channel[0] == "r" for bone in recording.bones for channel in bone.channels]
@@ -227,13 +231,10 @@ def _from_frame(recording: Recording, skip: int) -> Recording:
 
 def _note_jumps(recording: Recording) -> None:
     """Warn of Euler angles that jump near gimbal lock, where their rates are meaningless."""
-    start = 0
-    for bone in recording.bones:
-        stop = start + len(bone.channels)
-        turns = [k for k in range(start, stop) if bone.channels[k - start][0] == "r"]
-        start = stop
-        steps = _angle_steps(recording.values[:, turns]).max(axis=1, initial=0.0)
-        if len(turns) == 3 and (jumps := np.flatnonzero(steps > math.pi / 2.0)).size:
+    for bone, values in bone_columns(recording):
+        turns = [channel[0] == "r" for channel in bone.channels]
+        steps = _angle_steps(values[:, turns]).max(axis=1, initial=0.0)
+        if sum(turns) == 3 and (jumps := np.flatnonzero(steps > math.pi / 2.0)).size:
             recording.report.warn(
                 f'the Euler angles of "{bone.name}" jump after frame {jumps[0] + 1}, {len(jumps)} times; '
                 'rotations="quaternion" has no such jumps'
@@ -243,22 +244,3 @@ def _note_jumps(recording: Recording) -> None:
 def _angle_steps(angles: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the shorter angle between consecutive frames [rad]."""
     return np.asarray(np.abs((np.diff(angles, axis=0) + math.pi) % (2.0 * math.pi) - math.pi), np.float64)
-
-
-def _even(frame_time: float, count: int) -> npt.NDArray[np.float64]:
-    return np.asarray(frame_time * np.arange(count), np.float64)
-
-
-def _check_options(
-    scale: float | None, mass: float | None, height: float | None, frame_time: float | None, skip: int
-) -> None:
-    if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
-        raise ArgumentError(f"load_motion: skip is {skip!r}; give a number of frames, 0 or more")
-    options = {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}
-    for name, value in options.items():
-        if value is not None:
-            positive_number(f"load_motion: {name}", value)
-    if scale is not None and height is not None:
-        raise ArgumentError(
-            "load_motion: scale and height both say how large the figure is; give one of them"
-        )

@@ -36,6 +36,7 @@ that loops carry all they can.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, Final, NamedTuple, final
 
@@ -157,13 +158,7 @@ class TorqueEnergy(Energy):
         return SampledMotion(q, v, a, tau, np.zeros((len(points.time), 0, 6)), 0.0)
 
     def _arguments(self, controls: Controls) -> list[Any]:
-        return [
-            controls.values[..., self.points.window, :],
-            controls.anchors[self.points.window],
-            self.points.weights,
-            self._prices,
-            self._smoothness,
-        ]
+        return [*controls.arguments(self.points), self._prices, self._smoothness]
 
 
 def _kernels(spline: ConfigurationSpline) -> tuple[Any, Any]:
@@ -257,16 +252,13 @@ class ClosedTorqueEnergy(Energy):
         arguments = self.path.arguments(controls, self.points, closure.shift)
         prices = (self._prices, self._smoothness, self._tether)
         rates = self._by_price(*arguments, *prices, *state[4:], check="off")
-        N, N_rate, N_second = (self._N[:, order] for order in range(3))
         loads = np.zeros((*state.w.shape[:-1], 3, state.multipliers.shape[-1]))
         total = rates
         for order in (2, 1, 0):
-            G = total[..., ORDER + order, :]
-            pull = _onto(N, G)
-            if order == 1:
-                pull += 2.0 * _onto(N_rate, total[..., ORDER + 2, :])
-            if order == 0:
-                pull += _onto(N_rate, total[..., ORDER + 1, :]) + _onto(N_second, total[..., ORDER + 2, :])
+            # The right sides of (3) of closed_path, with the factors of derivatives of a product.
+            pull = np.zeros((*state.w.shape[:-1], len(self.path.rows)))
+            for k in range(order, 3):
+                pull += math.comb(k, order) * _onto(self._N[:, k - order], total[..., ORDER + k, :])
             loads[..., order, self.path.rows] = -_onto(closure.inverse, pull)
             total = rates + self._by_loops(*arguments, loads, check="off")
         gradient = self.assemble_gradient(controls, total[..., :ORDER, :])
