@@ -20,7 +20,7 @@ import numpy as np
 
 import dalembert as da
 from dalembert.motion.closed_path import ClosedPath, contacts_of
-from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls
+from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls, Knots
 from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
 
 DURATION = 1.0
@@ -102,17 +102,15 @@ def on_both_feet(model: da.Model, knots: int, smoothness: float) -> None:
     print(
         f"soles off by {off:.1e} m at most in {len(move.clip)} frames, root {np.abs(move.residual).max()} N"
     )
-    spline = ConfigurationSpline(model)
+    spline = ConfigurationSpline(model, Knots(knots, DURATION))
     rest = np.zeros(model.nv)
-    controls = spline.between(knots, DURATION, (ends[0], rest), (ends[1], rest))
+    controls = spline.between((ends[0], rest), (ends[1], rest))
     free = np.zeros(controls.values.shape, bool)
     free[2:-2] = True
     held = contacts_of(model, feet, ends[0])
-    path = ClosedPath(spline, knots, DURATION, held, controls, free, np.zeros(model.nv, bool))
+    path = ClosedPath(spline, held, controls, free, np.zeros(model.nv, bool))
     prices = np.where(np.arange(model.nv) < 6, 0.01, 1.0)
-    energy = ClosedTorqueEnergy(
-        path, knots, DURATION, prices=prices, smoothness=smoothness, unpowered=np.arange(6)
-    )
+    energy = ClosedTorqueEnergy(path, prices=prices, smoothness=smoothness, unpowered=np.arange(6))
     value = seconds(lambda: energy(path.controls), 50)
     both = seconds(lambda: energy.with_gradient(path.controls), 50)
     print(
@@ -148,11 +146,11 @@ def main() -> None:
     moment, force = np.abs(move.residual).max(axis=0).reshape(2, 3).max(axis=1)
     print(f"root: up to {moment:.0f} N m, {force:.0f} N")
 
-    spline = ConfigurationSpline(model)
+    spline = ConfigurationSpline(model, Knots(options.knots, DURATION))
     prices = np.ones(model.nv)
     prices[:6] = 0.01
-    energy = TorqueEnergy(spline, options.knots, DURATION, prices=prices, smoothness=options.smoothness)
-    controls = spline.between(options.knots, DURATION, (start, np.zeros(model.nv)), (end, np.zeros(model.nv)))
+    energy = TorqueEnergy(spline, prices=prices, smoothness=options.smoothness)
+    controls = spline.between((start, np.zeros(model.nv)), (end, np.zeros(model.nv)))
     exact = energy.with_gradient(controls)[1][2:-2]
     exact_time = seconds(lambda: energy.with_gradient(controls), 200)
     rest = max(search - move.evaluations * exact_time, 0.0)

@@ -12,12 +12,11 @@ from dalembert.motion.configuration_spline import (
     SPLINE_DEGREE,
     ConfigurationSpline,
     Controls,
-    gauss_points,
-    smoothest_controls,
-    spline_points,
+    Knots,
 )
 
 KNOTS, DURATION = 7, 0.9
+SPACING = Knots(KNOTS, DURATION)
 FREE_ENDS = slice(3, -3)
 
 
@@ -45,8 +44,8 @@ def ends(count: int) -> list[tuple[np.ndarray, ...]]:
 
 def curve(count: int) -> tuple[ConfigurationSpline, Controls]:
     """A motion between two states whose free control values are thrown about."""
-    spline = ConfigurationSpline(MODEL)
-    controls = spline.between(KNOTS, DURATION, *ends(count))
+    spline = ConfigurationSpline(MODEL, SPACING)
+    controls = spline.between(*ends(count))
     free = controls.values[FREE_ENDS]
     free += 0.3 * np.random.default_rng(0).normal(size=free.shape)
     return spline, controls
@@ -58,7 +57,7 @@ def test_weights_and_their_derivatives_are_those_of_scipy() -> None:
         [[0.0] * SPLINE_DEGREE, np.linspace(0.0, DURATION, KNOTS), [DURATION] * SPLINE_DEGREE]
     )
     controls = np.random.default_rng(1).normal(size=KNOTS + SPLINE_DEGREE - 1)
-    points = spline_points(KNOTS, DURATION, time)
+    points = SPACING.points(time)
     for order in range(3):
         ours = np.sum(points.weights[:, order] * controls[points.first[:, None] + np.arange(ORDER)], axis=1)
         theirs = BSpline(places, controls, SPLINE_DEGREE).derivative(order)(time) if order else None
@@ -68,8 +67,8 @@ def test_weights_and_their_derivatives_are_those_of_scipy() -> None:
 
 def test_the_smoothest_spline_between_values_and_rates_is_the_cubic() -> None:
     start, end = np.array([[1.0], [2.0]]), np.array([[0.5], [-1.0]])
-    controls = smoothest_controls(KNOTS, 1.0, start, end)
-    points, shares = gauss_points(KNOTS, 1.0, 4)
+    controls = Knots(KNOTS, 1.0).smoothest_controls(start, end)
+    points, shares = Knots(KNOTS, 1.0).gauss_points(4)
     window = points.first[:, None] + np.arange(ORDER)
     x, rate = (np.sum(points.weights[:, k] * controls[window, 0], axis=1) for k in range(2))
     t = points.time
@@ -80,9 +79,9 @@ def test_the_smoothest_spline_between_values_and_rates_is_the_cubic() -> None:
 
 @pytest.mark.parametrize("count", [2, 3])
 def test_both_ends_are_met_on_every_manifold(count: int) -> None:
-    spline, controls = curve(3) if count == 3 else (ConfigurationSpline(MODEL), None)
-    controls = controls or spline.between(KNOTS, DURATION, *ends(2))
-    q, v, a = spline.sample(controls, spline_points(KNOTS, DURATION, np.array([0.0, DURATION])))
+    spline, controls = curve(3) if count == 3 else (ConfigurationSpline(MODEL, SPACING), None)
+    controls = controls or spline.between(*ends(2))
+    q, v, a = spline.sample(controls, SPACING.points(np.array([0.0, DURATION])))
     for k, state in enumerate(ends(count)):
         assert np.abs(da.difference(MODEL, q[k], state[0])).max() < 1e-12
         np.testing.assert_allclose(v[k], state[1], atol=1e-11)
@@ -93,9 +92,9 @@ def test_both_ends_are_met_on_every_manifold(count: int) -> None:
 def test_velocities_and_accelerations_are_derivatives() -> None:
     spline, controls = curve(3)
     time, e = np.linspace(0.02, 0.88, 9), 1e-5
-    _, v, a = spline.sample(controls, spline_points(KNOTS, DURATION, time))
-    q_later, v_later, _ = spline.sample(controls, spline_points(KNOTS, DURATION, time + e))
-    q_before, v_before, _ = spline.sample(controls, spline_points(KNOTS, DURATION, time - e))
+    _, v, a = spline.sample(controls, SPACING.points(time))
+    q_later, v_later, _ = spline.sample(controls, SPACING.points(time + e))
+    q_before, v_before, _ = spline.sample(controls, SPACING.points(time - e))
     np.testing.assert_allclose(da.difference(MODEL, q_before, q_later) / (2 * e), v, rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose((v_later - v_before) / (2 * e), a, rtol=1e-6, atol=1e-5)
 
@@ -107,7 +106,7 @@ def test_rotations_stay_unit_and_do_not_depend_on_the_frame() -> None:
     w, x, y, z = turn
     left = np.array([[w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]])
     turned = Controls(controls.values, controls.anchors @ left.T)
-    points = spline_points(KNOTS, DURATION, np.linspace(0.0, DURATION, 7))
+    points = SPACING.points(np.linspace(0.0, DURATION, 7))
     place = MODEL.body("arm").q_slice
     q, v, _ = spline.sample(controls, points)
     q_turned, v_turned, _ = spline.sample(turned, points)
@@ -136,4 +135,4 @@ def test_a_joint_with_velocities_of_its_own_is_refused() -> None:
     )
     builder.add_body("slider", "world", joint, "rail", inertia=da.RigidInertia(1.0, (0, 0, 0), (1, 1, 1)))
     with pytest.raises(da.errors.ArgumentError, match='"rail"'):
-        ConfigurationSpline(builder.build())
+        ConfigurationSpline(builder.build(), SPACING)

@@ -11,7 +11,7 @@ from tests.motion.reaching_figure import FIGURE, hand_stays, states
 
 import dalembert as da
 from dalembert.motion.closed_path import ClosedPath, contacts_of
-from dalembert.motion.configuration_spline import ConfigurationSpline, Controls
+from dalembert.motion.configuration_spline import ConfigurationSpline, Controls, Knots
 from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
 from dalembert.motion.transition import Descent, progress_line
 
@@ -20,16 +20,16 @@ ARM = da.models.two_link_arm()
 
 def closed_energy(contacts: object, root_weight: float = 0.1) -> tuple[ClosedTorqueEnergy, Controls]:
     """The energy of the figure with its hand held, and a moved spline."""
-    spline = ConfigurationSpline(FIGURE)
+    spline = ConfigurationSpline(FIGURE, Knots(5, 0.7))
     rest = np.zeros(FIGURE.nv)
     start, end = hand_stays()
-    controls = spline.between(5, 0.7, (start, rest), (end, rest))
+    controls = spline.between((start, rest), (end, rest))
     free = np.zeros(controls.values.shape, bool)
     free[2:-2] = True
     held = contacts_of(FIGURE, contacts, start)
-    path = ClosedPath(spline, 5, 0.7, held, controls, free, np.zeros(FIGURE.nv, bool))
+    path = ClosedPath(spline, held, controls, free, np.zeros(FIGURE.nv, bool))
     prices = np.array([root_weight] * 6 + [1.0, 2.0, 0.5, 1.5])
-    energy = ClosedTorqueEnergy(path, 5, 0.7, prices=prices, smoothness=0.1, unpowered=np.arange(6))
+    energy = ClosedTorqueEnergy(path, prices=prices, smoothness=0.1, unpowered=np.arange(6))
     values = path.controls.values.copy()
     values[free] += 0.1 * np.random.default_rng(0).normal(size=free.sum())
     return energy, Controls(values, path.controls.anchors)
@@ -41,11 +41,11 @@ def test_the_gradient_is_that_of_finite_differences(contacts: object) -> None:
     rng = np.random.default_rng(0)
     energy: TorqueEnergy | ClosedTorqueEnergy
     if contacts is None:
-        spline = ConfigurationSpline(FIGURE)
-        controls = spline.between(5, 0.7, *states())
+        spline = ConfigurationSpline(FIGURE, Knots(5, 0.7))
+        controls = spline.between(*states())
         controls.values[2:-2] += 0.2 * rng.normal(size=controls.values[2:-2].shape)
         prices = np.array([0.1] * 6 + [1.0, 2.0, 0.5, 1.5])
-        energy = TorqueEnergy(spline, 5, 0.7, prices=prices, smoothness=0.1)
+        energy = TorqueEnergy(spline, prices=prices, smoothness=0.1)
     else:
         energy, controls = closed_energy(contacts)
     value, gradient = energy.with_gradient(controls)

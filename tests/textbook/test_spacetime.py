@@ -7,15 +7,15 @@ import pytest
 from scipy.integrate import solve_bvp
 
 import dalembert as da
-from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls
+from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls, Knots
 from dalembert.motion.torque_energy import TorqueEnergy
 
 ARM = da.models.two_link_arm()
 START, END = (np.array([0.2, -0.4]), np.array([0.5, 0.3])), (np.array([1.4, 0.9]), np.array([-0.6, 0.2]))
 
 
-def moved_controls(spline: ConfigurationSpline, knots: int, duration: float) -> Controls:
-    controls = spline.between(knots, duration, START, END)
+def moved_controls(spline: ConfigurationSpline) -> Controls:
+    controls = spline.between(START, END)
     free = controls.values[2:-2]
     free += 0.3 * np.random.default_rng(1).normal(size=free.shape)
     return controls
@@ -24,9 +24,9 @@ def moved_controls(spline: ConfigurationSpline, knots: int, duration: float) -> 
 def test_the_gradient_of_the_torque_energy_is_the_corrected_formula() -> None:
     """GR-ENERGY: 2 integral of tau (dtau/dq dq/dtheta + dtau/dv dv/dtheta + dtau/da da/dtheta) dt, with the
     tau_i and the chain factors that the print leaves out; from the public derivatives, factor by factor."""
-    spline = ConfigurationSpline(ARM)
-    controls = moved_controls(spline, 6, 0.8)
-    energy = TorqueEnergy(spline, 6, 0.8, prices=np.ones(2))
+    spline = ConfigurationSpline(ARM, Knots(6, 0.8))
+    controls = moved_controls(spline)
+    energy = TorqueEnergy(spline, prices=np.ones(2))
     points = energy.points
     q, v, a = spline.sample(controls, points)
     tau = da.inverse_dynamics(ARM, q, v, a)
@@ -47,9 +47,9 @@ def test_the_gradient_of_the_torque_energy_is_the_corrected_formula() -> None:
 
 def test_the_gradient_of_the_torque_energy_is_that_of_finite_differences() -> None:
     """GR-ENERGY."""
-    spline = ConfigurationSpline(ARM)
-    controls = moved_controls(spline, 6, 0.8)
-    energy = TorqueEnergy(spline, 6, 0.8, prices=np.array([1.0, 3.0]))
+    spline = ConfigurationSpline(ARM, Knots(6, 0.8))
+    controls = moved_controls(spline)
+    energy = TorqueEnergy(spline, prices=np.array([1.0, 3.0]))
     _, gradient = energy.with_gradient(controls)
     differences = np.zeros_like(gradient)
     e = 1e-5

@@ -37,13 +37,7 @@ from dalembert.model.body import Loop
 from dalembert.model.joints import Fixed, Joint
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt
-from dalembert.motion.configuration_spline import (
-    ORDER,
-    ConfigurationSpline,
-    Controls,
-    SplinePoints,
-    gauss_points,
-)
+from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls, SplinePoints
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Transform, Vec3
 
@@ -155,7 +149,7 @@ def require_closed(model: Model, contacts: Contacts, state: tuple[Array, ...], n
 
 @final
 class ClosedPath:
-    """The closed motions of a model on a spline with `knots` knots over a duration [s].
+    """The closed motions of a model on a spline.
 
     `controls`: an initial motion, fitted to closed loops as well as its spline allows; `free (n, nv)`: the
     control values that may vary; `held (nv,)`: coordinates that no shift may move.
@@ -164,8 +158,6 @@ class ClosedPath:
     def __init__(
         self,
         spline: ConfigurationSpline,
-        knots: int,
-        duration: float,
         contacts: Contacts,
         controls: Controls,
         free: npt.NDArray[np.bool_],
@@ -179,7 +171,7 @@ class ClosedPath:
         self._closing, self._rates = kept_kernels(
             spline.model, ("closed path", self.key), lambda: _kernels(self)
         )
-        points, _ = gauss_points(knots, duration, 4)
+        points, _ = spline.knots.gauss_points(4)
         weights = points.matrix(0, len(controls.values))
         values = controls.values.copy()
         for _ in range(INITIAL_FITS):

@@ -33,6 +33,7 @@ omega and alpha are those of a plain spline with the differences d: ends are met
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -86,44 +87,56 @@ class SplinePoints(NamedTuple):
         return rows
 
 
-def spline_points(knots: int, duration: float, time: Array) -> SplinePoints:
-    """Return the weights of (1) at times (m,) in [0, duration] [s] for a spline with `knots` knots, ends
-    included.
-    """
-    h = duration / (knots - 1)
-    u = np.clip(np.asarray(time, float) / h, 0.0, knots - 1.0)
-    span = np.minimum(np.floor(u), knots - 2).astype(np.intp)
-    places = np.pad(np.arange(float(knots)), SPLINE_DEGREE, "edge")
-    controls = np.eye(knots + SPLINE_DEGREE - 1)
-    basis = scipy_module("interpolate", "transitions are found").BSpline(places, controls, SPLINE_DEGREE)
-    window = span[:, None] + np.arange(ORDER)
-    weights = [np.take_along_axis(basis(u, order), window, axis=1) / h**order for order in range(3)]
-    return SplinePoints(np.asarray(time, float), span, np.stack(weights, axis=1))
+@final
+@dataclass(frozen=True)
+class Knots:
+    """`count` evenly spaced knots over a `duration` [s], both ends included."""
 
+    count: int
+    duration: float
 
-def gauss_points(knots: int, duration: float, each: int) -> tuple[SplinePoints, Array]:
-    """Return `each` Gauss-Legendre points on each span, and their quadrature weights (m,) [s]."""
-    nodes, shares = np.polynomial.legendre.leggauss(each)
-    h = duration / (knots - 1)
-    time = (np.arange(knots - 1)[:, None] + 0.5 * (nodes + 1.0)) * h
-    return spline_points(knots, duration, time.ravel()), np.tile(0.5 * h * shares, knots - 1)
+    @property
+    def span(self) -> float:
+        """The time h between two knots [s]."""
+        return self.duration / (self.count - 1)
 
+    @property
+    def controls(self) -> int:
+        """The number of control values."""
+        return self.count + SPLINE_DEGREE - 1
 
-def smoothest_controls(knots: int, duration: float, start: Array, end: Array) -> Array:
-    """Return control values (K + 4, n) of the spline with these ends that minimises the integral of x''^2.
+    def points(self, time: Array) -> SplinePoints:
+        """Return the weights of (1) at times (m,) in [0, duration] [s]."""
+        u = np.clip(np.asarray(time, float) / self.span, 0.0, self.count - 1.0)
+        first = np.minimum(np.floor(u), self.count - 2).astype(np.intp)
+        places = np.pad(np.arange(float(self.count)), SPLINE_DEGREE, "edge")
+        interpolate = scipy_module("interpolate", "transitions are found")
+        basis = interpolate.BSpline(places, np.eye(self.controls), SPLINE_DEGREE)
+        window = first[:, None] + np.arange(ORDER)
+        weights = [np.take_along_axis(basis(u, k), window, axis=1) / self.span**k for k in range(3)]
+        return SplinePoints(np.asarray(time, float), first, np.stack(weights, axis=1))
 
-    `start` and `end`: x, x' and optionally x'', (2 or 3, n). Without x'' the result is the cubic through both
-    ends.
-    """
-    h = duration / (knots - 1)
-    controls = np.zeros((knots + SPLINE_DEGREE - 1, start.shape[1]))
-    controls[: len(start)] = np.cumsum([start[0], *end_steps(h, start)], axis=0)
-    controls[::-1][: len(end)] = np.cumsum([end[0], *end_steps(-h, end)], axis=0)
-    points, shares = gauss_points(knots, duration, 3)  # exact: x'' is of the third degree
-    rows = points.matrix(2, len(controls)) * np.sqrt(shares)[:, None]
-    free = slice(len(start), len(controls) - len(end))
-    controls[free] = np.linalg.lstsq(rows[:, free], -rows @ controls, rcond=None)[0]
-    return controls
+    def gauss_points(self, each: int) -> tuple[SplinePoints, Array]:
+        """Return `each` Gauss-Legendre points on each span, and their quadrature weights (m,) [s]."""
+        nodes, weights = np.polynomial.legendre.leggauss(each)
+        time = (np.arange(self.count - 1)[:, None] + 0.5 * (nodes + 1.0)) * self.span
+        return self.points(time.ravel()), np.tile(0.5 * self.span * weights, self.count - 1)
+
+    def smoothest_controls(self, start: Array, end: Array) -> Array:
+        """Return control values (K + 4, n) of the spline with these ends that minimises the integral of
+        x''^2.
+
+        `start` and `end`: x, x' and optionally x'', (2 or 3, n). Without x'' the result is the cubic through
+        both ends.
+        """
+        controls = np.zeros((self.controls, start.shape[1]))
+        controls[: len(start)] = np.cumsum([start[0], *end_steps(self.span, start)], axis=0)
+        controls[::-1][: len(end)] = np.cumsum([end[0], *end_steps(-self.span, end)], axis=0)
+        points, weights = self.gauss_points(3)  # exact: x'' is of the third degree
+        rows = points.matrix(2, len(controls)) * np.sqrt(weights)[:, None]
+        free = slice(len(start), len(controls) - len(end))
+        controls[free] = np.linalg.lstsq(rows[:, free], -rows @ controls, rcond=None)[0]
+        return controls
 
 
 def end_steps(h: float, given: Array) -> list[Array]:
@@ -166,8 +179,8 @@ class _Part(NamedTuple):
 class ConfigurationSpline:
     """Splines of a model's configurations."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, knots: Knots) -> None:
+        self.model, self.knots = model, knots
         self.parts: list[_Part] = []
         turns = 0
         for body in model.bodies:
@@ -232,22 +245,20 @@ class ConfigurationSpline:
         q, v, a = (np.ascontiguousarray(rows.T) for rows in columns)
         return q, v, a
 
-    def between(self, knots: int, duration: float, start: Sequence[Array], end: Sequence[Array]) -> Controls:
+    def between(self, start: Sequence[Array], end: Sequence[Array]) -> Controls:
         """Return an initial motion between two states (q, v) or (q, v, a): the smoothest splines, for
         rotations in the rotation vector relative to the start.
         """
-        count = knots + SPLINE_DEGREE - 1
-        controls = Controls(
-            np.zeros((count, self.model.nv)), np.tile([1.0, 0.0, 0.0, 0.0], (count, self.turns, 1))
-        )
+        anchors = np.tile([1.0, 0.0, 0.0, 0.0], (self.knots.controls, self.turns, 1))
+        controls = Controls(np.zeros((self.knots.controls, self.model.nv)), anchors)
         for part in self.parts:
             first, last = (_rates(part, *state) for state in (start, end))
-            controls.values[:, part.v] = smoothest_controls(knots, duration, first, last)
+            controls.values[:, part.v] = self.knots.smoothest_controls(first, last)
             if isinstance(part.joint, Spherical | Free):
                 at = 3 if isinstance(part.joint, Free) else 0
                 ends = [[float(x) for x in state[0][part.q][at : at + 4]] for state in (start, end)]
                 controls.values[:, part.v][:, :3] = 0.0
-                controls.anchors[:, part.turn] = _turns(knots, duration, ends, first[:, :3], last[:, :3])
+                controls.anchors[:, part.turn] = _turns(self.knots, ends, first[:, :3], last[:, :3])
         return controls
 
     def bounds(self, start: Array, end: Array, limits: bool | tuple[Any, Any]) -> tuple[Array, Array]:
@@ -375,16 +386,16 @@ def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
     return np.hstack([[angle, *(row[:-size] for row in rates)], positions])
 
 
-def _turns(knots: int, duration: float, ends: Sequence[list[float]], start: Array, end: Array) -> Array:
+def _turns(knots: Knots, ends: Sequence[list[float]], start: Array, end: Array) -> Array:
     """Return control rotations (n, 4) from one quaternion to another with given omega, and optionally alpha,
     at the ends.
     """
     start_q, end_q = ends
     phi = quaternion_difference(start_q, end_q)
     last = np.array([list(phi), list(so3_right_jacobian_inverse(phi) @ Vec3(*end[1]))], float)
-    vectors = smoothest_controls(knots, duration, np.array([np.zeros(3), start[1]]), last)
+    vectors = knots.smoothest_controls(np.array([np.zeros(3), start[1]]), last)
     turns = np.array([quaternion_product(start_q, quaternion_exp(Vec3(*row))) for row in vectors], float)
-    h = duration / (knots - 1)
+    h = knots.span
     for inward, length, first, rates in ((turns, h, start_q, start), (turns[::-1], -h, end_q, end)):
         inward[0] = first
         for k, step in enumerate(_steps(length, rates)):

@@ -53,13 +53,7 @@ from dalembert.api.dynamics import inverse_dynamics, mass_matrix
 from dalembert.compiler.compiled import compile
 from dalembert.model.model import Model
 from dalembert.motion.closed_path import ClosedPath, Closure, acceleration_errors, closed_model, kept_kernels
-from dalembert.motion.configuration_spline import (
-    ORDER,
-    ConfigurationSpline,
-    Controls,
-    SplinePoints,
-    gauss_points,
-)
+from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls, SplinePoints
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force
 
@@ -83,16 +77,14 @@ class SampledMotion(NamedTuple):
 
 
 class Energy(ABC):
-    """The cost of motions on a spline with `knots` knots over a duration [s].
+    """The cost of motions on a spline.
 
     `prices (nv,)`: the weights c_i; `smoothness`: the inertia r of the flywheels [kg m^2, kg].
     """
 
-    def __init__(
-        self, spline: ConfigurationSpline, knots: int, duration: float, prices: Array, smoothness: float
-    ) -> None:
+    def __init__(self, spline: ConfigurationSpline, prices: Array, smoothness: float) -> None:
         self.spline, self.model = spline, spline.model
-        self.points, self._quadrature = gauss_points(knots, duration, GAUSS_POINTS_PER_SPAN)
+        self.points, self._quadrature = spline.knots.gauss_points(GAUSS_POINTS_PER_SPAN)
         self._prices, self._smoothness = np.asarray(prices, float), smoothness
 
     @abstractmethod
@@ -128,16 +120,8 @@ class Energy(ABC):
 class TorqueEnergy(Energy):
     """The torque energy (1) of motions without closed loops, and the cost of their accelerations."""
 
-    def __init__(
-        self,
-        spline: ConfigurationSpline,
-        knots: int,
-        duration: float,
-        *,
-        prices: Array,
-        smoothness: float = 0.0,
-    ) -> None:
-        super().__init__(spline, knots, duration, prices, smoothness)
+    def __init__(self, spline: ConfigurationSpline, *, prices: Array, smoothness: float = 0.0) -> None:
+        super().__init__(spline, prices, smoothness)
         self._density, self._gradient = kept_kernels(self.model, "torque energy", lambda: _kernels(spline))
 
     def __call__(self, controls: Controls) -> float:
@@ -218,16 +202,9 @@ class ClosedTorqueEnergy(Energy):
     """
 
     def __init__(
-        self,
-        path: ClosedPath,
-        knots: int,
-        duration: float,
-        *,
-        prices: Array,
-        smoothness: float,
-        unpowered: npt.NDArray[np.intp],
+        self, path: ClosedPath, *, prices: Array, smoothness: float, unpowered: npt.NDArray[np.intp]
     ) -> None:
-        super().__init__(path.spline, knots, duration, prices, smoothness)
+        super().__init__(path.spline, prices, smoothness)
         self.path = path
         self._N = path.directions(self.points)
         self._unpowered = unpowered[prices[unpowered] > 0.0]
@@ -238,7 +215,7 @@ class ClosedTorqueEnergy(Energy):
         squares = np.einsum("i,tij->tj", prices, mass_matrix(self.model, q, check="off") ** 2)
         squares += prices * smoothness**2
         # The weight of |delta|^2, which selects the nearest of all splines that give the same motion.
-        self._tether = SHIFT_COST_RATIO * float(np.median(squares)) / (duration / (knots - 1)) ** 4
+        self._tether = SHIFT_COST_RATIO * float(np.median(squares)) / path.spline.knots.span**4
         self._worst = 1e3 * (1.0 + abs(self(path.controls)))
 
     def __call__(self, controls: Controls) -> float:

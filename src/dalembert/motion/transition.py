@@ -47,7 +47,7 @@ from dalembert.model.joints import Free, Joint
 from dalembert.model.model import Model
 from dalembert.motion.clip import Clip, ClipFrame, Frames, finite_array
 from dalembert.motion.closed_path import ClosedPath, contacts_of, require_closed
-from dalembert.motion.configuration_spline import MIN_KNOTS, ConfigurationSpline, Controls, spline_points
+from dalembert.motion.configuration_spline import MIN_KNOTS, ConfigurationSpline, Controls, Knots
 from dalembert.motion.differentiation import scipy_module
 from dalembert.motion.torque_energy import ClosedTorqueEnergy, Energy, TorqueEnergy
 
@@ -117,7 +117,7 @@ def transition(
     """
     _check(model, duration, knots, iterations)
     _not_negative("tolerance", tolerance)
-    spline = ConfigurationSpline(model)
+    spline = ConfigurationSpline(model, Knots(knots, duration))
     ends = end_state(model, start, "start", -1), end_state(model, end, "end", 0)
     frame_time = positive_number("transition: frame_time", frame_time, "s")
     frames = max(math.ceil(duration / frame_time - 1e-6), 1)
@@ -130,7 +130,7 @@ def transition(
     prices[root] = 0.0 if fixed_root else _not_negative("root_weight", root_weight)
     flywheel = _not_negative("smoothness", smoothness)
     held = contacts_of(model, contacts, ends[0][0])
-    controls = spline.between(knots, duration, *ends)
+    controls = spline.between(*ends)
     free = np.zeros(controls.values.shape, bool)
     free[len(ends[0]) : len(free) - len(ends[1])] = True
     free[:, root] &= not fixed_root
@@ -139,11 +139,11 @@ def transition(
         for state, name in zip(ends, ("start", "end"), strict=True):
             require_closed(model, held, state, name)
         kept = np.isin(np.arange(model.nv), root) & fixed_root
-        path = ClosedPath(spline, knots, duration, held, controls, free, kept)
+        path = ClosedPath(spline, held, controls, free, kept)
         controls = path.controls
-        energy = ClosedTorqueEnergy(path, knots, duration, prices=prices, smoothness=flywheel, unpowered=root)
+        energy = ClosedTorqueEnergy(path, prices=prices, smoothness=flywheel, unpowered=root)
     else:
-        energy = TorqueEnergy(spline, knots, duration, prices=prices, smoothness=flywheel)
+        energy = TorqueEnergy(spline, prices=prices, smoothness=flywheel)
     lower, upper = spline.bounds(ends[0][0], ends[1][0], limits)
     low, high = (np.broadcast_to(x, free.shape)[free] for x in (lower, upper))
     controls.values[free] = np.clip(controls.values[free], low, high)
@@ -162,7 +162,7 @@ def transition(
         search = Descent(value, controls.values[free], low, high, iterations, tolerance, report)
         search.run()
     best = _with(controls, free, search.x)
-    points = spline_points(knots, duration, np.linspace(0.0, duration, frames + 1))
+    points = spline.knots.points(np.linspace(0.0, duration, frames + 1))
     found = energy.sample(best, points)
     own = len(model.loops)
     return Transition(
