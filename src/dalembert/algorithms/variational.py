@@ -12,14 +12,14 @@ lines, and of a rotation by theta = xi/2 in each half, E = exp(theta), along the
     p_0 = E (pi - h/2 f)                       p_1 = E^T (E^T p_0 + h f)                                   (3)
     pi = (1 - C/A [theta]^2) (p_m + h/2 B theta x f)          A, B, C of `ExponentialCoefficients`         (4)
 
-p_m and f are dL/dw and dL/dy there, see `lagrangian`; the bracket in (4) is the inverse of the even part of
+p_m and f are dL/dw and dL/dy there, see `slopes`; the bracket in (4) is the inverse of the even part of
 exp's Jacobian. p_0 = M v is known. w_m is sought by Newton's method with the matrix M + h/2 D + h^2/4 K of
 where the step begins, which leaves gyroscopic terms out: errors shrink by about h omega in each iteration,
 to rounding. Then v at the end is M^-1 p_1. A step whose iteration fails is NaN; it was too long.
 
 L_d does not change when the system is moved or turned as a whole, so that linear and angular momentum are
 those of the start, but for what gravity and other forces add; the subtree of a free root is seen from its
-centre of mass, which follows its parabola exactly (`floating`). The map of (q, p) is symplectic and symmetric
+centre of mass, which follows its parabola exactly (`relative_to_centers`). The map of (q, p) is symplectic and symmetric
 in time: its order is two, and the energy error of conservative motion stays bounded.
 """
 

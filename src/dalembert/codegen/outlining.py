@@ -10,12 +10,12 @@ no handler can catch. The one that generated code met (x86-64, LLVM 22):
 
 Others are farther away: displacements and jumps of 2^31 bytes (a function has 5 MB of code at most), a frame
 of 2^31 bytes (values live in scratch memory), and the stack of the compiling thread, which recursion over a
-basic block fills (half a megabyte is enough for blocks of `body.BLOCK_LENGTH` instructions). So what LLVM is
-given is bounded in every direction:
+basic block fills (half a megabyte is enough for blocks of `statement_code.BLOCK_LENGTH` instructions). So what
+LLVM is given is bounded in every direction:
 
     function    `MAX_FUNCTION_LINES` lines; a program that cannot be written so is refused
     block       `MAX_BLOCK_LINES` lines
-    program     `tracing.size.max_operations`
+    program     `tracing.graph.MAX_OPERATIONS`
 
 A program above `SPLIT_OPERATIONS` is written as functions of about `FUNCTION_INSTRUCTIONS` instructions, in
 modules of about `MODULE_LINES` lines, which are compiled one after another. That bounds what LLVM holds in

@@ -7,7 +7,12 @@ from typing import Any
 from tests.conformance.enrolling import Enrolled, algorithm, public
 
 from dalembert.algorithms import constraints as c
-from dalembert.algorithms.loops import loop_forces
+from dalembert.algorithms.loops.loop_forces import (
+    bias_with_loop_forces,
+    loop_active_forces,
+    loop_active_torques,
+    loop_state,
+)
 from dalembert.model.model import Model
 
 LOOPS = ("linkage", "looped")
@@ -49,20 +54,20 @@ ENROLLED: tuple[Enrolled, ...] = (
         package="constraints", models=LOOPS,
     ),
     algorithm(
-        "loop_state", "q v", lambda m, q, v: loop_forces.loop_state(m, m.loops[0], q, v),
+        "loop_state", "q v", lambda m, q, v: loop_state(m, m.loops[0], q, v),
         package="constraints", models=LOOPS,
     ),
     algorithm(
         "loop_active_forces loop_active_torques", "q v",
         lambda m, q, v: (
-            loop_forces.loop_active_forces(m, q, torques(m, v)),
-            loop_forces.loop_active_torques(m, q, torques(m, v))
+            loop_active_forces(m, q, torques(m, v)),
+            loop_active_torques(m, q, torques(m, v))
         ),
         package="constraints", models=LOOPS,
     ),
     algorithm(
         "bias_with_loop_forces", "q v",
-        lambda m, q, v: list(loop_forces.bias_with_loop_forces(m, q, v, torques(m, v))),
+        lambda m, q, v: list(bias_with_loop_forces(m, q, v, torques(m, v))),
         package="constraints", models=LOOPS,
     ),
     algorithm("closing_equations", "q", c.closing_equations, package="constraints", models=EVERY),
