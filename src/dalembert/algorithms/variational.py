@@ -19,8 +19,8 @@ to rounding. Then v at the end is M^-1 p_1. A step whose iteration fails is NaN;
 
 L_d does not change when the system is moved or turned as a whole, so that linear and angular momentum are
 those of the start, but for what gravity and other forces add; the subtree of a free root is seen from its
-centre of mass, which follows its parabola exactly (`relative_to_centers`). The map of (q, p) is symplectic and symmetric
-in time: its order is two, and the energy error of conservative motion stays bounded.
+centre of mass, which follows its parabola exactly (`relative_to_centers`). The map of (q, p) is symplectic
+and symmetric in time: its order is two, and the energy error of conservative motion stays bounded.
 """
 
 from __future__ import annotations

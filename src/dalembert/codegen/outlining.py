@@ -10,8 +10,8 @@ no handler can catch. The one that generated code met (x86-64, LLVM 22):
 
 Others are farther away: displacements and jumps of 2^31 bytes (a function has 5 MB of code at most), a frame
 of 2^31 bytes (values live in scratch memory), and the stack of the compiling thread, which recursion over a
-basic block fills (half a megabyte is enough for blocks of `statement_code.BLOCK_LENGTH` instructions). So what
-LLVM is given is bounded in every direction:
+basic block fills (half a megabyte is enough for blocks of `statement_code.BLOCK_LENGTH` instructions). So
+what LLVM is given is bounded in every direction:
 
     function    `MAX_FUNCTION_LINES` lines; a program that cannot be written so is refused
     block       `MAX_BLOCK_LINES` lines
