@@ -14,7 +14,6 @@ from dalembert.api.calls import Array
 from dalembert.call.arguments import as_array
 from dalembert.control.laws import per_direction, positive_gain
 from dalembert.errors import ArgumentError, ModelError
-from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
@@ -70,7 +69,11 @@ class Servo:
                 raise ArgumentError(f"Servo: {name} holds numbers that are not finite")
             if np.ndim(given) and np.any(values[..., ~driven]):
                 place = int(np.argwhere((values * ~driven).any(axis=tuple(range(values.ndim - 1))))[0, 0])
-                joint = next(b.joint_name for b in model.bodies if place in _places(b))
+                joint = next(
+                    body.joint_name
+                    for body in model.bodies
+                    if body.dependence is None and body.v_slice.start <= place < body.v_slice.stop
+                )
                 raise ModelError(
                     f'Servo: {name} has a gain for joint "{joint}", which has no motor; set zero there, or '
                     "name it in builder.set_actuated"
@@ -97,13 +100,8 @@ def _motors(model: Model) -> tuple[npt.NDArray[np.bool_], Array]:
     if found is None:
         driven, efforts = np.zeros(model.nv, bool), np.full(model.nv, math.inf)
         for body in model.bodies:
-            if body.joint_name in model.actuated and not isinstance(body.joint, Free):
-                driven[list(_places(body))] = True
             if body.dependence is None:
+                driven[body.v_slice] = body.joint_name in model.actuated and not isinstance(body.joint, Free)
                 efforts[body.v_slice] = as_array("effort", body.limits.effort, ())
         found = model.functions["motors"] = (driven, efforts)
     return found
-
-
-def _places(body: Body) -> range:
-    return range(0) if body.dependence is not None else range(body.v_slice.start, body.v_slice.stop)

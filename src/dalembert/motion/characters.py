@@ -76,6 +76,12 @@ BODY_DENSITY: Final = 1000.0
 MIN_RELATIVE_LENGTH: Final = 0.02
 """Least length of a bone relative to the total length, so that no bone has zero mass."""
 
+MAX_ENDS: Final = 64
+"""Ends of a bone that get a capsule; bounds the work on files with thousands of tips at one bone."""
+
+MIN_END_DISTANCE: Final = 1e-3
+"""Distance between two ends of a bone, relative to the longest bone, below which they count as one."""
+
 # The first pattern found in a name gives its part. Names of bones, then of joints: "LeftShoulder" is a collar
 # bone between "Spine" and "LeftArm", but carries the upper arm if an elbow follows it.
 _BONE_NAMES: Final = (
@@ -128,14 +134,13 @@ def segments(bones: Sequence[Bone]) -> list[list[Array]]:
         if bone.parent >= 0:
             ends[bone.parent].append(bone.offset)
     longest = max((float(np.linalg.norm(end)) for own in ends for end in own), default=0.0)
-    result = []
+    result: list[list[Array]] = []
     for own in ends:
-        kept: list[Array] = []
-        for end in own[:64]:
-            apart = all(np.linalg.norm(end - other) > 1e-3 * longest for other in kept)
-            if apart and float(np.linalg.norm(end)) > 1e-3 * longest:
+        kept = [np.zeros(3)]
+        for end in own[:MAX_ENDS]:
+            if all(np.linalg.norm(end - other) > MIN_END_DISTANCE * longest for other in kept):
                 kept.append(end)
-        result.append(kept)
+        result.append(kept[1:])
     return result
 
 

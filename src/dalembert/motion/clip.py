@@ -88,11 +88,7 @@ class Frames:
 
 def nearest_frames(time: Array, wanted: Array) -> npt.NDArray[np.intp]:
     """Return for each wanted time (m,) the index of the frame nearest to it; `time (T,)` increases."""
-    last = len(time) - 1
-    after = np.clip(np.searchsorted(time, wanted), 1, max(last, 1))
-    nearest = after - (wanted - time[after - 1] <= time[np.minimum(after, last)] - wanted)
-    found: npt.NDArray[np.intp] = np.clip(nearest, 0, last)
-    return found
+    return np.searchsorted(0.5 * (time[1:] + time[:-1]), wanted)
 
 
 def finite_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
