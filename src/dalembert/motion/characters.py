@@ -25,9 +25,10 @@ elbows, which turn about the file's z, turn about our -y.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -265,7 +266,11 @@ def configurations(recording: Recording, *, scale: float, rotations: Rotations) 
         moves = [column[f"t{axis}"] * scale for axis in axes]
         turns = [column[f"r{axis}"] for axis in bone.rotations]
         if rotations == "quaternion" and len(turns) == 3:
-            turns = _quaternion(bone.rotations, turns)
+            quaternions = [
+                [np.cos(0.5 * angle), *(np.sin(0.5 * angle) * component for component in _UNIT[axis])]
+                for axis, angle in zip(bone.rotations, turns)
+            ]
+            turns = functools.reduce(quaternion_product, quaternions)  # about the frame's own axes
         parts += [np.stack(moves + turns, axis=1)] if moves or turns else []
     return np.concatenate(parts, axis=1) if parts else np.zeros((len(recording.time), 0))
 
@@ -289,17 +294,6 @@ def _joint(bone: Bone, rotations: Rotations) -> Joint:
     if not joints:
         return Fixed()
     return joints[0] if len(joints) == 1 else Composite(joints)
-
-
-def _quaternion(axes: Iterable[str], angles: Iterable[Array]) -> list[Array]:
-    """Return the quaternion of successive rotations about the frame's own axes."""
-    q: list[Array] | None = None
-    for axis, angle in zip(axes, angles):
-        half = 0.5 * angle
-        turn = [np.cos(half)] + [np.sin(half) * component for component in _UNIT[axis]]
-        q = turn if q is None else quaternion_product(q, turn)
-    assert q is not None
-    return q
 
 
 Point = tuple[float, float, float]
@@ -359,7 +353,7 @@ def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Mod
             name,
             parent=part.parent,
             joint=_JOINT_OF_SIZE[JOINTS.get(name, 0)],
-            placement=Transform(Mat3.identity(), _place(part.at, scale)),
+            placement=_placement(part.at, scale),
             inertia=shape.inertia(mass=part.mass * (mass / PUBLISHED_MASS)),
             shapes=[shape],
         )
@@ -384,7 +378,7 @@ def deepmimic_configurations(clip: DeepMimicClip, *, scale: float) -> Array:
 
 
 def _part_shape(part: Part, scale: float) -> Solid:
-    placement = Transform(Mat3.identity(), _place(part.centre, scale))
+    placement = _placement(part.centre, scale)
     sizes = [scale * size for size in part.size]
     if len(sizes) == 1:
         return Sphere(sizes[0], placement=placement)
@@ -393,9 +387,9 @@ def _part_shape(part: Part, scale: float) -> Solid:
     return Box((sizes[0], sizes[2], sizes[1]), placement=placement)
 
 
-def _place(point: Point, scale: float) -> Vec3:
+def _placement(point: Point, scale: float) -> Transform:
     x, y, z = point
-    return Vec3(scale * x, -scale * z + 0.0, scale * y)
+    return Transform(Mat3.identity(), Vec3(scale * x, -scale * z + 0.0, scale * y))
 
 
 def _to_model_axes(vectors: Array) -> Array:
