@@ -41,7 +41,7 @@ class _PairOptions:
 
     def _check(self, *counts: str) -> None:
         """Check the choice of pairs, and keep names as tuples, so that an iterator serves more than one
-        rollout; check flags and `counts`, which become ints of Python, or stay None."""
+        rollout; check flags and `counts`, which become ints of Python; `nearest` may be None."""
         for option in ("pairs", "exclude"):
             given = getattr(self, option)
             if given is None or isinstance(given, str):
@@ -56,7 +56,7 @@ class _PairOptions:
             if not isinstance(getattr(self, option), bool):
                 raise self._wrong_kind(option, "a truth value is expected")
         for option in counts:
-            if (count := getattr(self, option)) is not None:
+            if (count := getattr(self, option)) is not None or option != "nearest":
                 number = whole_number(f"{type(self).__name__}: {option}", count, 1, MAX_COUNT)
                 object.__setattr__(self, option, number)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import ArgumentError, require_choice
+from dalembert.errors import ArgumentError, own_errors, require_choice, short_repr
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_chain
@@ -34,7 +34,7 @@ from dalembert.model.joints import (
 )
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
-from dalembert.models.parts import Count, bundled
+from dalembert.models.parts import MAX_COUNT, Count, bundled
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
 EULER_ORDERS = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
@@ -176,14 +176,16 @@ FIRST_SEED = 2008
 """Link i draws its numbers from seed FIRST_SEED + i, so that GU(n) begins with GU(n - 1)."""
 
 
-@bundled
-def gu(n: Count) -> Model:
+@own_errors
+def gu(n: int) -> Model:
     """Return GU(n), a chain of n revolute joints with general parameters (Featherstone 2008 section 10.3).
 
     Body frames are Denavit-Hartenberg frames with theta = 0 at q = 0.
     """
-    if n < 1:
-        raise ArgumentError(f"gu(n) needs a whole number of joints, 1 or more; got {n!r}")
+    if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_COUNT:
+        raise ArgumentError(
+            f"gu(n) needs a whole number of joints from 1 to {MAX_COUNT:,}; got {short_repr(n)}"
+        )
     rows, inertias = [], []
     for i in range(n):
         rng = np.random.default_rng(FIRST_SEED + i)
