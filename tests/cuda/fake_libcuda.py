@@ -147,6 +147,7 @@ class FakeCuda:
         array = np.full(size + 64, 0xCD, np.uint8)
         address = (array.ctypes.data + 63) // 64 * 64
         self.memory[address] = array
+        self.freed.discard(address)  # the host may give out an address again
         found._obj.value = address
         return 0
 
