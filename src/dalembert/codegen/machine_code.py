@@ -50,6 +50,10 @@ ENTRY_NAME: Final = re.compile(r"[0-9a-f]{64}\.kernel")
 MAX_BYTES: Final = 512 * 2**20
 """The folder's bound; when it is passed, entries go until four fifths are left."""
 
+WRITERS: Final = 8
+"""Processes that may fill the folder at once. A process looks through the folder when it has stored an eighth
+of the room that it last found, since looking through thousands of entries costs 10 ms."""
+
 STALE_SECONDS: Final = 3600.0
 """Age at which a temporary file was left behind by a process that died."""
 
@@ -128,13 +132,19 @@ def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes
     folder = _folder()
     if folder is None:
         return False
+    content = _encode(description, pieces)
     try:
         # The checksum shows what a power cut left incomplete, so there is no need to wait for the disk.
-        write_file(folder / (key + SUFFIX), _encode(description, pieces), sync=False)
+        write_file(folder / (key + SUFFIX), content, sync=False)
     except FileError:
         return False
-    _evict(folder)
+    room = _rooms.get(folder, 0.0) - len(content)
+    _rooms[folder] = room if room > 0 else (MAX_BYTES - _evict(folder)) / WRITERS
     return True
+
+
+_rooms: Final[dict[Path, float]] = {}
+"""The bytes that this process may store in a folder before it looks through it again."""
 
 
 def _encode(description: Mapping[str, Any], pieces: Sequence[bytes]) -> bytes:
@@ -159,8 +169,9 @@ def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
     return header["description"], pieces
 
 
-def _evict(folder: Path) -> None:
-    """Delete the least recently used entries and stale temporary files; other processes may do the same.
+def _evict(folder: Path) -> int:
+    """Delete the least recently used entries and stale temporary files, as other processes may too; return
+    the bytes of what is left.
 
     Only files with the names of this cache are deleted: the folder may be one that the user has other files
     in.
@@ -175,14 +186,14 @@ def _evict(folder: Path) -> None:
                 elif TEMPORARY_NAME.fullmatch(item.name) and now - status.st_mtime > STALE_SECONDS:
                     os.unlink(item.path)
     total = sum(size for _, size, _ in files)
-    if total <= MAX_BYTES:
-        return
+    bound = total if total <= MAX_BYTES else MAX_BYTES * 4 // 5
     for _, size, path in sorted(files):
+        if total <= bound:
+            break
         with contextlib.suppress(OSError):
             os.unlink(path)
         total -= size
-        if total <= MAX_BYTES * 4 // 5:
-            break
+    return total
 
 
 # Linking of object code into this process.
