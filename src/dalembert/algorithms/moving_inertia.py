@@ -102,8 +102,8 @@ def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body 
 
     `prescribed`: names of joints whose accelerations are given, which need no inertia.
     """
-    states = _sampled_states(tree) if tree.nv <= MAX_SAMPLED_NV else None
-    if states is None or not _doubtful_bodies(tree, states):
+    states, doubtful = _doubtful_bodies(tree) if tree.nv <= MAX_SAMPLED_NV else ([], ())
+    if not doubtful:
         return None
     owners = {k: b for b in tree.bodies for k in range(b.v_slice.start, b.v_slice.stop)}
     free = [k for k in range(tree.nv) if owners[k].joint_name not in prescribed]
@@ -141,9 +141,8 @@ def _losses(tree: Tree, q: Scalars, prescribed: Collection[str], time: Time) -> 
     """Return the ratio of `inertia_loss` for each velocity variable of a joint without (1)."""
     if is_constrained(tree) or has_couplings(tree) or tree.nv > MAX_SAMPLED_NV:
         return []
-    states = _sampled_states(tree)
-    doubtful = () if states is None else _doubtful_bodies(tree, states)
-    if states is None or not doubtful:
+    states, doubtful = _doubtful_bodies(tree)
+    if not doubtful:
         return []
     solid = [_is_positive_definite(np.array(body.inertia.matrix(), float)) for body in tree.bodies]
     needed: list[bool] = []
@@ -192,18 +191,36 @@ def _losses(tree: Tree, q: Scalars, prescribed: Collection[str], time: Time) -> 
     return found
 
 
-def _doubtful_bodies(tree: Tree, states: Sequence[list[float]]) -> tuple[int, ...]:
-    """Return the numbers of the moving bodies for which (1) is not known at every q: all of them where some
-    inertia is not positive semidefinite."""
-    inertias = np.array([body.inertia.matrix() for body in tree.bodies], float).reshape(-1, 6, 6)
-    eigenvalues = np.linalg.eigvalsh(inertias)
-    physical = not np.any(eigenvalues[:, 0] < -MIN_EIGENVALUE_RATIO * eigenvalues[:, -1])
-    moving = (body for body in tree.bodies if body.nv and body.dependence is None)
-    return tuple(
-        body.index
-        for body in moving
-        if not (physical and _is_regular_alone(body, inertias[body.index], states))
-    )
+def _doubtful_bodies(tree: Tree) -> tuple[list[list[float]], tuple[int, ...]]:
+    """Return random configurations of a tree of plain numbers, and the numbers of the moving bodies for which
+    (1) is not known at every q: all of them where some inertia is not positive semidefinite.
+
+    Functions of plain numbers ask for this in each call, so that it is kept with the model, unless functions
+    of the user's in the model may change it.
+    """
+    original = tree.original if isinstance(tree, AlignedTree) else tree
+    if not isinstance(original, Model):
+        return [], ()
+    key = ("doubtful bodies", type(tree))
+    kept: tuple[list[list[float]], tuple[int, ...]] | None
+    if not original.has_functions and (kept := original.functions.get(key)) is not None:
+        return kept
+    rng = np.random.default_rng(2008)
+    states = [configuration.random_state(original, rng)[0].tolist() for _ in range(SAMPLED_STATES)]
+    doubtful: tuple[int, ...] = ()
+    if all(_is_numeric(body, states[0]) for body in tree.bodies):
+        inertias = np.array([body.inertia.matrix() for body in tree.bodies], float).reshape(-1, 6, 6)
+        eigenvalues = np.linalg.eigvalsh(inertias)
+        physical = not np.any(eigenvalues[:, 0] < -MIN_EIGENVALUE_RATIO * eigenvalues[:, -1])
+        moving = (body for body in tree.bodies if body.nv and body.dependence is None)
+        doubtful = tuple(
+            body.index
+            for body in moving
+            if not (physical and _is_regular_alone(body, inertias[body.index], states))
+        )
+    if not original.has_functions:
+        original.functions[key] = (states, doubtful)
+    return states, doubtful
 
 
 def _is_regular_alone(body: Body, inertia: Array, states: Sequence[list[float]]) -> bool:
@@ -240,16 +257,6 @@ def _singular_place(M: Array) -> int | None:
 
 def _mass_matrix(tree: Tree, q: list[float]) -> Array:
     return np.array(mass_matrix(tree, q, time=SAMPLED_TIME), dtype=float).reshape(tree.nv, tree.nv)
-
-
-def _sampled_states(tree: Tree) -> list[list[float]] | None:
-    """Return random configurations of a tree of plain numbers; None for another one."""
-    original = tree.original if isinstance(tree, AlignedTree) else tree
-    if not isinstance(original, Model):
-        return None
-    rng = np.random.default_rng(2008)
-    states = [configuration.random_state(original, rng)[0].tolist() for _ in range(SAMPLED_STATES)]
-    return states if all(_is_numeric(body, states[0]) for body in tree.bodies) else None
 
 
 def _is_numeric(body: Body, q: list[float]) -> bool:
