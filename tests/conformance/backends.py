@@ -5,6 +5,7 @@ States are `{argument: (samples, *shape)}`. Plain floats are the reference that 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from tests.conformance.enrolment import flat
 
 from dalembert.compiler.execution import CompiledFunction
-from dalembert.compiler.lowering import Recipe, lower
+from dalembert.compiler.lowering import Recipe
 from dalembert.model import configuration
 from dalembert.model.model import Model
 from dalembert.tracing.evaluation import interpret
@@ -78,9 +79,15 @@ def on_symbols(recipe: Recipe, states: States) -> np.ndarray:
     return np.array([evaluate(*(x for part in row for x in part)) for row in rows], dtype=float)
 
 
+@functools.lru_cache(maxsize=1)
+def compiled(recipe: Recipe, dtype: str) -> CompiledFunction:
+    """One function for the interpreter, the scalar kernel and the lanes, so that it is traced once."""
+    return CompiledFunction(recipe, dtype=dtype)
+
+
 def on_interpreter(recipe: Recipe, states: States) -> np.ndarray:
     """The traced program, interpreted on NumPy scalars."""
-    lowered = lower(recipe, "float64")
+    lowered = compiled(recipe, "float64")._kernels.lower()
     arrays = arrays_of(recipe, states)
     count = len(arrays[0])
     inputs = {
@@ -93,15 +100,14 @@ def on_interpreter(recipe: Recipe, states: States) -> np.ndarray:
 
 def on_scalar_kernel(recipe: Recipe, states: States, dtype: str = "float64") -> np.ndarray:
     """Machine code for one sample at a time: from the second call on, its generated entry point."""
-    compiled = CompiledFunction(recipe, dtype=dtype)
     arrays = [array.astype(dtype) for array in arrays_of(recipe, states)]
-    return np.array([_joined(compiled(*row), 0) for row in _rows(arrays)])
+    return np.array([_joined(compiled(recipe, dtype)(*row), 0) for row in _rows(arrays)])
 
 
 def on_lanes(recipe: Recipe, states: States, dtype: str = "float64") -> np.ndarray:
     """Machine code for several samples at once."""
-    compiled = CompiledFunction(recipe, dtype=dtype)
-    return _joined(compiled(*(array.astype(dtype) for array in arrays_of(recipe, states))), 1)
+    arrays = [array.astype(dtype) for array in arrays_of(recipe, states)]
+    return _joined(compiled(recipe, dtype)(*arrays), 1)
 
 
 def _rows(arrays: list[np.ndarray]) -> Iterator[list[np.ndarray]]:
