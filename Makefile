@@ -69,7 +69,7 @@ contracts: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP) $(TORCH)
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 api: $(STAMP)
 	$(BIN)/python tests/public_api.py --update

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import importlib.util
 import sys
 from collections import Counter
@@ -29,17 +30,17 @@ def load_coverage() -> ModuleType:
 
 
 coverage = load_coverage()
-TESTS = coverage.read_tests()
+read_tests = functools.cache(coverage.read_tests)
 OPEN, PROVEN = "RBDA-2.6-SCALAR", "RBDA-2.4-ORDER"
 
 
 def test_every_delivered_row_is_proven_by_a_test_and_every_named_row_exists() -> None:
-    assert coverage.problems(coverage.read_rows(), TESTS) == []
+    assert coverage.problems(coverage.read_rows(), read_tests()) == []
 
 
 def test_the_page_of_the_documentation_is_up_to_date() -> None:
     written = coverage.PAGE.read_text(encoding="utf-8")
-    assert written == coverage.page(coverage.read_rows(), TESTS), (
+    assert written == coverage.page(coverage.read_rows(), read_tests()), (
         "run `make coverage-of-requirements` and commit docs/requirements.md"
     )
 
@@ -163,11 +164,11 @@ def sequences(path: str, name: str) -> list[list[float]]:
 
 @pytest.mark.parametrize("row", PUBLISHED)
 def test_numbers_that_the_documents_print_stand_in_a_test(row: str) -> None:
-    tests = [test for test in TESTS if row in test.rows]
+    tests = [test for test in read_tests() if row in test.rows]
     held = [numbers for test in tests for numbers in sequences(test.path, test.name.split(".")[-1])]
     assert [float(x) for x in PUBLISHED[row]] in held
 
 
 @pytest.mark.parametrize("row", FORMULAS)
 def test_worked_examples_of_the_documents_have_a_test(row: str) -> None:
-    assert any(row in test.rows for test in TESTS)
+    assert any(row in test.rows for test in read_tests())
