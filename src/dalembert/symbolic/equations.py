@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, final
 
+import numpy as np
+
 from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.dense import symmetric_from_lower
@@ -325,7 +327,6 @@ def equations_of_motion(
 
     Source: Featherstone 2008 sections 3.1, 8.1 and 10.4.
 
-    >>> import dalembert as da
     >>> equations = da.symbolic.equations_of_motion(da.models.pendulum(), parameters="all")
     >>> equations.equations[0]
     Eq(g*l*m*sin(q) + l**2*m*qddot, tau)
@@ -340,7 +341,10 @@ def equations_of_motion(
     named = rebuilt(replace_values(named, names), loops=loops or named.loops)
     symbols = coordinate_symbols(model, coordinates)
     q, v = list(symbols.q), list(symbols.v)
-    tau = _forces(model, symbols.tau) if forces == "actuated" else symbols.tau
+    tau = list(symbols.tau)
+    for body in model.bodies if forces == "actuated" else ():
+        if body.dependence is None and body.joint_name not in model.actuated:
+            tau[body.v_slice] = [sp.Integer(0)] * body.nv
     time = sp.Symbol("t", real=True) if model.time_dependent else None
     order = {symbol: rank for rank, symbol in enumerate(values)}
 
@@ -399,15 +403,6 @@ def _check_size(model: Model, largest: int, forces: str) -> None:
         )
 
 
-def _forces(model: Model, tau: Sequence[Any]) -> list[Any]:
-    """Return tau with zeros at the joints that have no motor."""
-    kept = list(tau)
-    for body in model.bodies:
-        if body.dependence is None and body.joint_name not in model.actuated:
-            kept[body.v_slice] = [sp.Integer(0)] * body.nv
-    return kept
-
-
 def _replacements(
     model: Model, parameters: Parameters
 ) -> tuple[dict[str, Any], dict[Any, float], Sequence[Loop]]:
@@ -418,13 +413,16 @@ def _replacements(
         made = ParameterNames(model, chosen_values(model, parameters), loops=parameters == "all")
         return made.replacements, made.values, made.loops
     values: dict[Any, float] = {}
-    given = {}
-    for name, formula in parameters.items():
-        given[name] = _formula(formula)
-        for symbol, x in _signed_symbols(given[name], model.value(name)):
-            values.setdefault(symbol, x)
-    others = {s for formula in given.values() for s in _free_symbols(formula)} - set(values)
-    for symbol in sorted(others, key=str):
+    given = {name: _formula(formula) for name, formula in parameters.items()}
+    others: set[Any] = set()
+    for name, formula in given.items():
+        entries, numbers = sp.flatten([formula]), np.ravel(model.value(name)).tolist()
+        others |= {symbol for entry in entries for symbol in getattr(entry, "free_symbols", ())}
+        for entry, x in zip(entries, numbers) if len(entries) == len(numbers) else ():
+            for symbol, number in ((entry, x), (-entry, -x)):  # a symbol in place of a number, up to its sign
+                if getattr(symbol, "is_Symbol", False):
+                    values.setdefault(symbol, float(number))
+    for symbol in sorted(others - set(values), key=str):
         values[symbol] = float("nan")
     return given, dict(sorted(values.items(), key=lambda item: not str(item[0]).startswith("m"))), ()
 
@@ -440,23 +438,3 @@ def _formula(given: Any) -> Any:
     if isinstance(given, sp.MatrixBase):
         return [list(row) for row in given.tolist()] if min(given.shape) > 1 else list(given)
     return given
-
-
-def _free_symbols(formula: Any) -> set[Any]:
-    if isinstance(formula, list):
-        return {symbol for x in formula for symbol in _free_symbols(x)}
-    return set(getattr(formula, "free_symbols", ()))
-
-
-def _signed_symbols(formula: Any, number: Any) -> list[tuple[Any, float]]:
-    """Return the symbols that replace a number of the model alone, up to their sign."""
-    if isinstance(formula, list):
-        entries = list(getattr(number, "tolist", lambda: number)())
-        if len(entries) != len(formula):
-            return []
-        return [pair for f, x in zip(formula, entries) for pair in _signed_symbols(f, x)]
-    if getattr(formula, "is_Symbol", False):
-        return [(formula, float(number))]
-    if getattr(-formula, "is_Symbol", False):
-        return [(-formula, -float(number))]
-    return []

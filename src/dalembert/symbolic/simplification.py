@@ -55,8 +55,8 @@ NEGLIGIBLE_RATIO = 1e-14
 Harmonic = tuple[Any, Any, Any]
 """(k . q, A_k, B_k)."""
 
-Waves = dict[tuple[Any, ...], tuple[Any, Any]]
-"""Real and imaginary part of c_k, by the multiples k of the parts of the angles."""
+Waves = dict[tuple[Any, ...], Any]
+"""The complex numbers c_k, by the multiples k of the parts of the angles."""
 
 
 class TooManyTermsError(Exception):
@@ -70,21 +70,17 @@ def fourier(expression: Any, *, exact: bool = True) -> list[Harmonic]:
     """
     polynomial, symbols, angles = _polynomial(expression)
     parts, vectors = _parts(angles)
-    # harmonic k -> monomial of the other symbols -> complex coefficient, as two rationals
-    sums: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    # harmonic k -> monomial of the other symbols -> complex coefficient
+    sums: dict[Any, dict[Any, Any]] = defaultdict(lambda: defaultdict(lambda: sp.QQ_I.zero))
     for exponents, coefficient in polynomial.terms():
-        rest = exponents[: len(symbols)]
-        waves: Waves = {(0,) * len(parts): (coefficient, 0 * coefficient)}
-        for position, u in enumerate(vectors):
-            a, b = exponents[len(symbols) + 2 * position : len(symbols) + 2 * position + 2]
+        rest, powers = exponents[: len(symbols)], exponents[len(symbols) :]
+        waves: Waves = {(0,) * len(parts): sp.QQ_I(coefficient)}
+        for u, a, b in zip(vectors, powers[::2], powers[1::2]):
             if a or b:
                 waves = _times(waves, u, _powers(a, b))
-        for k, (re, im) in waves.items():
-            entry = sums[k][rest]
-            entry[0], entry[1] = entry[0] + re, entry[1] + im
-    if not exact:
-        _drop_rounding(sums)
-    return _real(sums, symbols, parts)
+        for k, c in waves.items():
+            sums[k][rest] += c
+    return _real(sums, symbols, parts, exact)
 
 
 def from_fourier(harmonics: Iterable[Harmonic]) -> Any:
@@ -100,32 +96,24 @@ def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
     """Return the expression as a polynomial in its symbols, then sine and cosine of each angle."""
     from sympy.polys.rings import ring
 
-    symbols: dict[Any, None] = {}
-    angles: dict[Any, None] = {}
-    seen: set[Any] = set()
-    pending = [expression]
+    leaves, seen, pending = set[Any](), set[Any](), [expression]
     while pending:
         node = pending.pop()
         if node in seen:
             continue
         seen.add(node)
-        if isinstance(node, (sp.sin, sp.cos)):
-            angles[node.args[0]] = None
-        elif node.is_Add or node.is_Mul:
+        if node.is_Add or node.is_Mul:
             pending.extend(node.args)
         elif node.is_Pow and node.exp.is_Integer and node.exp.is_positive:
             pending.append(node.base)
         elif not node.is_Rational:
-            symbols[node] = None
-    ordered = sorted(symbols, key=sp.default_sort_key)
-    turned = sorted(angles, key=sp.default_sort_key)
-    names = [sp.Dummy() for _ in range(len(ordered) + 2 * len(turned))]
-    made = ring(names, sp.QQ) if names else (ring([sp.Dummy()], sp.QQ)[0],)
-    domain, generators = made[0], made[1:]
-    known = dict(zip(ordered, generators))
-    for position, u in enumerate(turned):
-        known[sp.sin(u)] = generators[len(ordered) + 2 * position]
-        known[sp.cos(u)] = generators[len(ordered) + 2 * position + 1]
+            leaves.add(node)
+    waves = {node for node in leaves if isinstance(node, (sp.sin, sp.cos))}
+    symbols = sorted(leaves - waves, key=sp.default_sort_key)
+    angles = sorted({wave.args[0] for wave in waves}, key=sp.default_sort_key)
+    variables = [*symbols, *(function(u) for u in angles for function in (sp.sin, sp.cos))]
+    domain, *generators = ring([sp.Dummy() for _ in variables] or [sp.Dummy()], sp.QQ)
+    known = dict(zip(variables, generators))
 
     def convert(node: Any) -> Any:
         found = known.get(node)
@@ -145,7 +133,7 @@ def _polynomial(expression: Any) -> tuple[Any, list[Any], list[Any]]:
         known[node] = _check(found)
         return found
 
-    return convert(expression), ordered, turned
+    return convert(expression), symbols, angles
 
 
 def _check(polynomial: Any) -> Any:
@@ -155,15 +143,14 @@ def _check(polynomial: Any) -> Any:
 
 
 @cache
-def _powers(a: int, b: int) -> tuple[tuple[int, Fraction, Fraction], ...]:
-    """Return sin^a u cos^b u as sum of (re + i im) exp(i j u): the (j, re, im)."""
-    found: dict[int, Fraction] = defaultdict(Fraction)
+def _powers(a: int, b: int) -> tuple[tuple[int, Any], ...]:
+    """Return sin^a u cos^b u as sum of c exp(i j u): the (j, c)."""
+    found: dict[int, int] = defaultdict(int)
     for r in range(a + 1):
         for s in range(b + 1):
-            found[a + b - 2 * r - 2 * s] += Fraction((-1) ** r * comb(a, r) * comb(b, s), 2 ** (a + b))
-    # one over i to the power a
-    re, im = ((1, 0), (0, -1), (-1, 0), (0, 1))[a % 4]
-    return tuple((j, re * c, im * c) for j, c in found.items() if c)
+            found[a + b - 2 * r - 2 * s] += (-1) ** r * comb(a, r) * comb(b, s)
+    unit = sp.QQ_I(0, -1) ** a / 2 ** (a + b)  # one over 2 i for each sine, one half for each cosine
+    return tuple((j, unit * c) for j, c in found.items() if c)
 
 
 def _parts(angles: list[Any]) -> tuple[list[Any], list[tuple[Any, ...]]]:
@@ -180,35 +167,30 @@ def _whole(x: Any) -> int | Fraction:
 
 def _times(waves: Waves, u: tuple[Any, ...], factors: Any) -> Waves:
     """Multiply waves, by their k, by those of a power of sin u and cos u."""
-    QQ = sp.QQ
-    result: dict[Any, list[Any]] = {}
-    for j, re, im in factors:
-        re, im = QQ(re.numerator, re.denominator), QQ(im.numerator, im.denominator)
-        for k, (x, y) in waves.items():
-            entry = result.setdefault(tuple(n + j * m for n, m in zip(k, u)), [QQ(0), QQ(0)])
-            entry[0], entry[1] = entry[0] + x * re - y * im, entry[1] + x * im + y * re
-    return {key: (x, y) for key, (x, y) in result.items()}
+    result: Waves = defaultdict(lambda: sp.QQ_I.zero)
+    for j, factor in factors:
+        for k, c in waves.items():
+            result[tuple(n + j * m for n, m in zip(k, u))] += c * factor
+    return result
 
 
-def _drop_rounding(sums: dict[Any, dict[Any, list[Any]]]) -> None:
-    entries = [entry for monomials in sums.values() for entry in monomials.values()]
-    least = NEGLIGIBLE_RATIO * max((abs(float(x)) for entry in entries for x in entry), default=0.0)
-    for entry in entries:
-        for place in (0, 1):
-            if abs(float(entry[place])) < least:
-                entry[place] = 0 * entry[place]
-
-
-def _real(sums: dict[Any, dict[Any, list[Any]]], symbols: list[Any], parts: list[Any]) -> list[Harmonic]:
+def _real(
+    sums: Mapping[Any, Mapping[Any, Any]], symbols: list[Any], parts: list[Any], exact: bool
+) -> list[Harmonic]:
     """Combine k and -k: cosines with 2 Re c, sines with -2 Im c."""
+    numbers = (
+        [] if exact else [x for monomials in sums.values() for c in monomials.values() for x in (c.x, c.y)]
+    )
+    least = NEGLIGIBLE_RATIO * max((abs(float(x)) for x in numbers), default=0.0)
     harmonics: dict[Any, list[list[Any]]] = {}
     for k, monomials in sums.items():
         sign = -1 if next((n for n in k if n), 1) < 0 else 1
         cosines, sines = harmonics.setdefault(tuple(sign * n for n in k), [[], []])
-        for rest, (re, im) in monomials.items():
+        for rest, c in monomials.items():
             monomial = sp.Mul(*(symbol**e for symbol, e in zip(symbols, rest) if e))
-            cosines.append(_rational(re) * monomial)
-            sines.append(-sign * _rational(im) * monomial)
+            re, im = (sp.QQ.to_sympy(x) if exact or abs(float(x)) >= least else 0 for x in (c.x, c.y))
+            cosines.append(re * monomial)
+            sines.append(-sign * im * monomial)
     found = []
     for k, (cosines, sines) in harmonics.items():
         angle = sp.Add(*(sp.Rational(n) * part for n, part in zip(k, parts) if n))
@@ -216,10 +198,6 @@ def _real(sums: dict[Any, dict[Any, list[Any]]], symbols: list[Any], parts: list
     return sorted(
         ((u, A, B) for u, A, B in found if A != 0 or B != 0), key=lambda h: sp.default_sort_key(h[0])
     )
-
-
-def _rational(x: Any) -> Any:
-    return sp.Rational(int(x.numerator), int(x.denominator)) if x else sp.Integer(0)
 
 
 MAX_SHOWN_DENOMINATOR = 10**6

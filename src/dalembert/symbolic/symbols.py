@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
@@ -229,16 +230,27 @@ class Coordinates(NamedTuple):
 
 def coordinate_symbols(model: Model, names: Sequence[str] | None) -> Coordinates:
     """Return symbols for the model's coordinates; `names` (nq) instead of those made from the joints."""
-    q_stems, v_stems = _stems(model)
-    if names is not None:
-        if len(names) != model.nq or len(set(names)) != len(names):
-            raise ArgumentError(
-                f"coordinates: {model.nq} different names are needed, one for each of q; got {list(names)}"
-            )
-        for body in model.bodies:
-            if body.dependence is None and body.nq == body.nv:
-                v_stems[body.v_slice] = [(name, True) for name in names[body.q_slice]]
-    rates = [_rate_names(stem, is_rate) for stem, is_rate in v_stems]
+    if names is not None and (len(names) != model.nq or len(set(names)) != len(names)):
+        raise ArgumentError(
+            f"coordinates: {model.nq} different names are needed, one for each of q; got {list(names)}"
+        )
+    q_names, rates = list(names or [""] * model.nq), [("", "", "")] * model.nv
+    taken: set[str] = set()
+    for body in model.bodies:
+        if body.dependence is not None or not body.nv:
+            continue
+        stem = re.sub(r"\W+", "_", body.joint_name).strip("_") or f"joint{body.index + 1}"
+        while stem in taken:
+            stem += f"_{body.index + 1}"
+        taken.add(stem)
+        if names is None:
+            numbers = [f"_{k + 1}" if body.nq > 1 else "" for k in range(body.nq)]
+            q_names[body.q_slice] = ["q" if model.nq == 1 else f"q_{stem}{number}" for number in numbers]
+        marks = [sp.Dummy() for _ in range(body.nv)]
+        slopes = body.joint.position_rate(list(range(2, 2 + body.nq)), marks)
+        is_rate = body.nq == body.nv and (names is not None or all(map(operator.is_, slopes, marks)))
+        own = q_names[body.q_slice] if is_rate else [f"v_{stem}_{k + 1}" for k in range(body.nv)]
+        rates[body.v_slice] = [_rate_names(name, is_rate) for name in own]
     latex: dict[Any, str] = {}
 
     def symbols(names: Iterable[str]) -> tuple[Any, ...]:
@@ -247,32 +259,7 @@ def coordinate_symbols(model: Model, names: Sequence[str] | None) -> Coordinates
         return tuple(made)
 
     v, a, tau = (symbols(rate[k] for rate in rates) for k in range(3))
-    return Coordinates(symbols(names or q_stems), v, a, tau, latex)
-
-
-def _stems(model: Model) -> tuple[list[str], list[tuple[str, bool]]]:
-    """Return a name for each entry of q; for each of v a name and whether it is the rate of the q of that
-    name."""
-    independent = [body for body in model.bodies if body.dependence is None and body.nv]
-    alone = model.nq == 1
-    q_stems = [""] * model.nq
-    v_stems = [("", False)] * model.nv
-    taken: set[str] = set()
-    for body in independent:
-        stem = re.sub(r"\W+", "_", body.joint_name).strip("_") or f"joint{body.index + 1}"
-        while stem in taken:
-            stem += f"_{body.index + 1}"
-        taken.add(stem)
-        many = body.nq > 1
-        q = ["q" if alone else f"q_{stem}" + (f"_{k + 1}" if many else "") for k in range(body.nq)]
-        q_stems[body.q_slice] = q
-        marks = [sp.Dummy() for _ in range(body.nv)]
-        rates = body.joint.position_rate(list(range(2, 2 + body.nq)), marks)
-        if body.nq == body.nv and all(rate is mark for rate, mark in zip(rates, marks)):
-            v_stems[body.v_slice] = [(name, True) for name in q]
-        else:
-            v_stems[body.v_slice] = [(f"v_{stem}_{k + 1}", False) for k in range(body.nv)]
-    return q_stems, v_stems
+    return Coordinates(symbols(q_names), v, a, tau, latex)
 
 
 def _rate_names(stem: str, is_rate: bool) -> tuple[str, str, str]:
