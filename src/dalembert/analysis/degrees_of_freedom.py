@@ -17,7 +17,7 @@ from dalembert.analysis.numerical_error import RANK_TOLERANCE, constraint_matrix
 from dalembert.api.calls import ArrayLike
 from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, StateError
-from dalembert.model.coupling import LoopCluster, loop_clusters
+from dalembert.model.coupling import loop_clusters
 from dalembert.model.model import Model
 from dalembert.spatial import Transform
 
@@ -123,6 +123,11 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
     equations = constraint_equations(model, position, [0.0] * model.nv, time=time)
     K = np.array(equations.K, dtype=np.float64).reshape(len(equations.K), model.nv)
     rank, values = _rank(K)
+    clusters = []
+    for part in loop_clusters(model):
+        rows = [i for i, name in enumerate(equations.names) if name in part.constraints]
+        own = _rank(K[np.ix_(rows, part.velocities)])[0]
+        clusters.append(ClusterMobility(part.constraints, part.joints, len(part.velocities), len(rows), own))
     freedoms = model.nv + sum(loop.joint.nv for loop in model.loops)
     user = len(equations.k) - sum(6 - loop.joint.nv for loop in model.loops)
     return MobilityReport(
@@ -131,15 +136,9 @@ def mobility(model: Model, q: ArrayLike | None = None, *, time: float | None = N
         rank,
         freedoms - 6 * len(model.loops) - user,
         _counted_in_the_plane(model, position, time, user),
-        tuple(_cluster(part, K, equations.names) for part in loop_clusters(model)),
+        tuple(clusters),
         values,
     )
-
-
-def _cluster(part: LoopCluster, K: Array, names: tuple[str, ...]) -> ClusterMobility:
-    rows = [i for i, name in enumerate(names) if name in part.constraints]
-    block = K[np.ix_(rows, part.velocities)]
-    return ClusterMobility(part.constraints, part.joints, len(part.velocities), len(rows), _rank(block)[0])
 
 
 def _rank(K: Array) -> tuple[int, tuple[float, ...]]:

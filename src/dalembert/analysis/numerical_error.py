@@ -21,7 +21,6 @@ from dalembert.algorithms.open_tree import is_constrained, require_open_tree
 from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, ShapeError, own_errors, require_choice, whole_number
 from dalembert.model.model import Model, require_model
-from dalembert.model.tree import Tree
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 from dalembert.spatial.matrices import crf, mcI, xlt
 
@@ -76,7 +75,6 @@ def condition_number(model: Model, q: npt.ArrayLike | None = None, *, scaled: bo
 
     Source: Featherstone 2008 section 10.2.
 
-    >>> import dalembert as da
     >>> model = da.models.double_pendulum()
     >>> print(da.analysis.condition_number(model, [[0.0, 0.0], [0.0, 2.0]]).round(1))
     [34.   3.2]
@@ -102,7 +100,6 @@ def chain_condition_estimate(links: int) -> float:
 
     Source: Featherstone 2008 section 10.2.
 
-    >>> import dalembert as da
     >>> da.analysis.chain_condition_estimate(10)
     40000.0
     """
@@ -149,7 +146,6 @@ def sensitivity(
 
     Source: Featherstone 2008 section 10.2.
 
-    >>> import dalembert as da
     >>> model = da.models.double_pendulum()
     >>> found = da.analysis.sensitivity(model, [0.0, 0.1], [21.234, 8.3456], figures=2)
     >>> print(f"{100 * found.force_error:.1f} % -> {100 * found.acceleration_error:.0f} %")
@@ -260,7 +256,6 @@ def far_frame_error(
 
     Source: Featherstone 2008 section 10.1, Eq. 10.1 and Figure 10.2.
 
-    >>> import dalembert as da
     >>> found = da.analysis.far_frame_error((100.0, 10.0))
     >>> print(f"{found.condition:.3g}, {found.distance:.1f} radii, six digits lost: {found.error > 1e-13}")
     1.02e+08, 100.5 radii, six digits lost: True
@@ -357,7 +352,6 @@ def round_off(
     Source: Featherstone 2008 section 10.1: the three algorithms stay accurate for thousands of bodies, and
     the articulated-body algorithm is the more accurate of the two for forward dynamics.
 
-    >>> import dalembert as da
     >>> for found in da.analysis.round_off(da.models.gu(12), methods=("aba", "crba")):
     ...     print(f"{found.method:5}{found.dtype}: {found.digits:.0f} digits")
     aba  float64: 16 digits
@@ -374,28 +368,23 @@ def round_off(
     tree = aligned(model) if frames == "aligned" else model
     samples = whole_number("round_off: samples", samples, 1, MAX_SAMPLES)
     seed = whole_number("round_off: seed", seed, 0, MAX_SEED)
-    state = _states(model, samples, seed)
-    at = instant(time, "round_off")
-    clock = {} if at is None else {"time": np.full(samples, at, np.float32)}
-    found = []
-    for method in methods:
-        exact = _evaluate(tree, method, state, clock, "longdouble")
-        size = np.abs(exact).max(axis=0)
-        for dtype in dtypes:
-            difference = np.abs(_evaluate(tree, method, state, clock, dtype) - exact).max(axis=0)
-            found.append(RoundOff(method, dtype, float(np.median(difference / size))))
-    return found
-
-
-def _states(model: Model, samples: int, seed: int) -> list[Array]:
-    """Return random q, v and tau, (n, samples) each, that float32 represents exactly."""
     rng = np.random.default_rng(seed)
     q = np.array([model.random_state(rng)[0] for _ in range(samples)]).T
     v, tau = rng.standard_normal((2, model.nv, samples))
-    return [x.astype(np.float32).astype(np.float64) for x in (q, v, 5.0 * tau)]
+    state = [x.astype(np.float32) for x in (q, v, 5.0 * tau)]  # which every float type represents exactly
+    at = instant(time, "round_off")
+    clock = {} if at is None else {"time": np.full(samples, at, np.float32)}
 
+    def evaluate(method: str, dtype: str) -> Any:
+        arguments = [list(x.astype(dtype)) for x in state]
+        entries = METHODS[method](tree, *arguments, **{name: x.astype(dtype) for name, x in clock.items()})
+        return np.array([np.broadcast_to(x, samples) for x in entries], dtype=np.longdouble)
 
-def _evaluate(tree: Tree, method: str, state: Sequence[Array], clock: dict[str, Any], dtype: str) -> Any:
-    arguments = [list(x.astype(dtype)) for x in state]
-    entries = METHODS[method](tree, *arguments, **{name: x.astype(dtype) for name, x in clock.items()})
-    return np.array([np.broadcast_to(x, state[0].shape[1:]) for x in entries], dtype=np.longdouble)
+    found = []
+    for method in methods:
+        exact = evaluate(method, "longdouble")
+        size = np.abs(exact).max(axis=0)
+        for dtype in dtypes:
+            difference = np.abs(evaluate(method, dtype) - exact).max(axis=0)
+            found.append(RoundOff(method, dtype, float(np.median(difference / size))))
+    return found

@@ -57,7 +57,6 @@ def count_function(model: Model, name: str, method: str | None = None) -> Operat
 
     Source: Featherstone 2008 section 10.3.
 
-    >>> import dalembert as da
     >>> print(da.analysis.count_function(da.models.gu(6), "mass_matrix"))
     331 m + 281 a, 10 trigonometric
     """
@@ -78,7 +77,6 @@ def count_methods(
 
     Source: Featherstone 2008 section 10.3.
 
-    >>> import dalembert as da
     >>> for found in da.analysis.count_methods(da.models.pendulum(), ["inverse_dynamics"])[:1]:
     ...     print(found.function, found.method, found.count)
     inverse_dynamics rnea 1 m + 1 a, 1 trigonometric
@@ -108,7 +106,6 @@ def factoring_count(model: Model) -> OperationCount:
 
     Source: Featherstone 2008 section 6.5.
 
-    >>> import dalembert as da
     >>> print(da.analysis.factoring_count(da.models.gu(6)))
     86 m (of which 21 divisions) + 65 a
     """
@@ -129,7 +126,6 @@ def general_tree(parents: Sequence[int], *, name: str = "general_tree") -> Model
 
     Source: Featherstone 2008 section 10.3.
 
-    >>> import dalembert as da
     >>> print(da.analysis.general_tree([-1, 0, 0]).parents)
     (-1, 0, 0)
     """
@@ -153,7 +149,6 @@ def binary_tree(n: int) -> Model:
 
     Source: Featherstone 2008 Figure 10.5.
 
-    >>> import dalembert as da
     >>> print(da.analysis.binary_tree(7).parents)
     (-1, 0, 0, 1, 1, 2, 2)
     """

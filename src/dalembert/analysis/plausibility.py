@@ -8,7 +8,7 @@ parts of the bodies that carry them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Literal, final
@@ -106,7 +106,7 @@ def _inertias(model: Model) -> Iterator[Finding]:
     reach = [0.0] * len(model.bodies)  # from each body's origin to the farthest joint on it [m]
     for body in model.bodies:
         if body.parent >= 0:
-            reach[body.parent] = max(reach[body.parent], _length(body.placement.as_transform().p))
+            reach[body.parent] = max(reach[body.parent], float(body.placement.as_transform().p.norm()))
     for body in model.bodies:
         for problem in physical_problems(body.inertia):
             yield Finding("error", "inertia", _body(body), problem)
@@ -166,7 +166,7 @@ def _far_frames(model: Model, radii: float) -> Iterator[Finding]:
     rounding grows with the square of the distance (Featherstone 2008 Eq. 10.1).
     """
     for body in model.bodies:
-        radius, distance = radius_of_gyration(body.inertia), _length(body.inertia.com)
+        radius, distance = radius_of_gyration(body.inertia), float(body.inertia.com.norm())
         if 0.0 < radii * radius < distance:
             severity: Severity = "warning" if distance > VERY_FAR_FRAME * radius else "note"
             message = (
@@ -253,36 +253,27 @@ def _each(limits: Limits, name: str) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
+EXTENTS: Final[dict[type[Shape], Callable[[Any], float]]] = {
+    Box: lambda box: max(box.size),
+    Sphere: lambda sphere: 2.0 * sphere.radius,
+    Ellipsoid: lambda ellipsoid: 2.0 * max(ellipsoid.radii),
+    Cylinder: lambda cylinder: max(cylinder.length, 2.0 * cylinder.radius),
+    Capsule: lambda capsule: capsule.length + 2.0 * capsule.radius,
+    ConvexMesh: lambda mesh: float(np.ptp(np.array(mesh.vertices), axis=0).max()),
+}
+"""The greatest length [m] of a shape."""
+
+
 def _size(body: Body, reach: float) -> float:
     """Return a length of the body [m]: the farthest joint, shape or centre of mass; zero if neither joints
     nor shapes tell, or if meshes would.
     """
-    if any(isinstance(shape, Mesh) for shape in body.shapes):
+    kinds = [type(shape) for shape in body.shapes]
+    if Mesh in kinds:
         return 0.0
-    size = max([reach, *(_extent(shape) for shape in body.shapes)])
-    return max(size, _length(body.inertia.com)) if size > 0.0 and body.inertia.mass > 0.0 else size
-
-
-def _length(vector: Iterable[Any]) -> float:
-    return math.sqrt(sum(float(x) * float(x) for x in vector))
-
-
-def _extent(shape: Shape) -> float:
-    lengths: Sequence[float] = ()
-    match shape:
-        case Box():
-            lengths = shape.size
-        case Sphere():
-            lengths = (2.0 * shape.radius,)
-        case Ellipsoid():
-            lengths = tuple(2.0 * r for r in shape.radii)
-        case Cylinder():
-            lengths = (shape.length, 2.0 * shape.radius)
-        case Capsule():
-            lengths = (shape.length + 2.0 * shape.radius,)
-        case ConvexMesh():
-            lengths = tuple(float(x) for x in np.ptp(np.array(shape.vertices), axis=0))
-    return max(lengths, default=0.0)
+    known = [EXTENTS[kind](shape) for kind, shape in zip(kinds, body.shapes) if kind in EXTENTS]
+    size = max([reach, *known])
+    return max(size, float(body.inertia.com.norm())) if size > 0.0 and body.inertia.mass > 0.0 else size
 
 
 Array = npt.NDArray[np.float64]
@@ -335,7 +326,6 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
 
     Source: Featherstone 2008 sections 10.1 and 10.2.
 
-    >>> import dalembert as da
     >>> print(da.analysis.accuracy(da.models.two_link_arm()).summary())
     two_link_arm: the mass matrix amplifies relative errors by up to 16.2
     right digits of the accelerations, at worst: 14 in float64, 6 in float32
@@ -346,14 +336,29 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
     whole = model.lumped() if model.nv else model
     depth, least = depths(model)
     condition = _condition(whole, position)
+    found: list[Finding] = []
+    if condition > ILL_CONDITIONED:
+        lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
+        message = (
+            f"its condition number, scaled to a unit diagonal, is {condition:.2g}: {lost} digits are lost in "
+            "accelerations, whatever the algorithm; they are as uncertain as the forces are"
+        )
+        found.append(Finding("warning", "mass matrix", "model", message))
+    if least < depth:
+        message = (
+            f"its tree has a depth of {depth}, but {least} is possible if the loops are cut at other joints, "
+            "which is more accurate and cheaper"
+        )
+        found.append(Finding("note", "depth", "model", message))
     found = _by_severity(
         _far_frames(whole, ACCURATE_FRAME),
         _inertia_ratios(whole, "inertia ratio", {"mass": MASS_RATIO, "moment of inertia": MOMENT_RATIO}),
         near_singular_loops(whole, position),
-        _lost_digits(condition),
-        _depth(depth, least),
+        found,
     )
-    digits = {name: _digits(name, condition) for name in ("float64", "float32")}
+    digits = dict.fromkeys(("float64", "float32"), math.nan)
+    if not math.isnan(condition):
+        digits = {name: max(0.0, -math.log10(np.finfo(name).eps * max(condition, 1.0))) for name in digits}
     return AccuracyReport(model.name, tuple(found), condition, digits, depth, least)
 
 
@@ -366,7 +371,6 @@ def near_singular_loops(model: Model, q: npt.ArrayLike | None = None) -> list[Fi
 
     Source: Featherstone 2008 section 10.1.
 
-    >>> import dalembert as da
     >>> flat = da.models.four_bar(ground=1.0, crank=0.3, coupler=1.0, rocker=0.3 + 1e-9)
     >>> print(da.analysis.near_singular_loops(flat)[0].rule)
     nearly singular loop
@@ -412,27 +416,3 @@ def _condition(model: Model, q: Array) -> float:
     if not 0 < model.nv <= MAX_CONDITION_NV or constrained_inertia(model, q).shape[-1] == 0:
         return 1.0 if not model.nv else math.nan
     return float(condition_number(model, q, scaled=True))
-
-
-def _digits(dtype: str, condition: float) -> float:
-    eps = float(np.finfo(dtype).eps)
-    return max(0.0, -math.log10(eps * max(condition, 1.0))) if condition == condition else math.nan
-
-
-def _lost_digits(condition: float) -> Iterator[Finding]:
-    if condition > ILL_CONDITIONED:
-        lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
-        message = (
-            f"its condition number, scaled to a unit diagonal, is {condition:.2g}: {lost} digits are lost in "
-            "accelerations, whatever the algorithm; they are as uncertain as the forces are"
-        )
-        yield Finding("warning", "mass matrix", "model", message)
-
-
-def _depth(depth: int, least: int) -> Iterator[Finding]:
-    if least < depth:
-        message = (
-            f"its tree has a depth of {depth}, but {least} is possible if the loops are cut at other joints, "
-            "which is more accurate and cheaper"
-        )
-        yield Finding("note", "depth", "model", message)
