@@ -12,9 +12,9 @@ from dalembert.models.mechanisms import (
     ladder,
     pendulum,
     slider_crank,
+    stewart,
     two_link_arm,
 )
-from dalembert.models.parallel import stewart
 from dalembert.models.random_trees import gu, random_tree
 from dalembert.models.robots import arm6, arm7, quadruped
 

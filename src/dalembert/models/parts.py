@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from typing import Final, ParamSpec, TypeAlias
@@ -38,12 +39,8 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def _is_whole_number(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and _is_whole_number(value) and int(value) <= MAX_COUNT
+def _is_whole_number(value: object, most: float = math.inf) -> bool:
+    return not isinstance(value, bool) and isinstance(value, Integral) and int(value) <= most
 
 
 def _is_pair(value: object) -> bool:
@@ -54,7 +51,7 @@ def _is_pair(value: object) -> bool:
 CHECKS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
     "float": (_is_number, "a finite number"),
     "int": (_is_whole_number, "a whole number"),
-    "Count": (_is_count, f"a whole number up to {MAX_COUNT:,}"),
+    "Count": (lambda value: _is_whole_number(value, MAX_COUNT), f"a whole number up to {MAX_COUNT:,}"),
     "tuple[float, float]": (_is_pair, "two finite numbers"),
 }
 """How an argument is checked, and what it must be, by its annotation."""

@@ -12,26 +12,7 @@ from dalembert.errors import ArgumentError, own_errors, require_choice, short_re
 from dalembert.model.body import Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.dh import DHRow, dh_chain
-from dalembert.model.joints import (
-    Composite,
-    Cylindrical,
-    EllipsoidJoint,
-    Fixed,
-    Free,
-    Helical,
-    Joint,
-    Planar,
-    Prismatic,
-    RackPinion,
-    Reversed,
-    Revolute,
-    SphereInCylinder,
-    Spherical,
-    SphericalEuler,
-    SphericalExponential,
-    Translation,
-    Universal,
-)
+from dalembert.model.joints import REGISTRY, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.models.parts import MAX_COUNT, Count, bundled
@@ -54,40 +35,36 @@ def _axis(rng: Generator) -> tuple[float, float, float]:
     return axis[0], axis[1], axis[2]
 
 
-def _perpendicular_axes(rng: Generator) -> tuple[Vec3, Vec3]:
-    R = _rotation(rng)
-    return R.column(0), R.column(1)
-
-
-MAKERS: dict[str, Callable[[Generator], Joint]] = {
-    "revolute": lambda rng: Revolute(_axis(rng)),
-    "prismatic": lambda rng: Prismatic(_axis(rng)),
-    "helical": lambda rng: Helical(_axis(rng), float(rng.uniform(-0.3, 0.3))),
-    "cylindrical": lambda rng: Cylindrical(_axis(rng)),
-    "planar": lambda rng: Planar(),
-    "spherical": lambda rng: Spherical(),
-    "spherical_euler": lambda rng: SphericalEuler(str(rng.choice(EULER_ORDERS))),
-    "spherical_exponential": lambda rng: SphericalExponential(),
-    "universal": lambda rng: Universal(*_perpendicular_axes(rng)),
-    "translation": lambda rng: Translation(),
-    "free": lambda rng: Free(),
-    "rack_pinion": lambda rng: RackPinion(float(rng.uniform(0.05, 0.3))),
-    "sphere_in_cylinder": lambda rng: SphereInCylinder(_axis(rng)),
-    "ellipsoid": lambda rng: EllipsoidJoint(*rng.uniform(0.1, 0.4, 3).tolist()),
-    "composite": lambda rng: Composite(
+MAKERS: dict[str, Callable[[Generator], Sequence[Any]]] = {
+    "revolute": lambda rng: [_axis(rng)],
+    "prismatic": lambda rng: [_axis(rng)],
+    "helical": lambda rng: [_axis(rng), float(rng.uniform(-0.3, 0.3))],
+    "cylindrical": lambda rng: [_axis(rng)],
+    "planar": lambda rng: (),
+    "spherical": lambda rng: (),
+    "spherical_euler": lambda rng: [str(rng.choice(EULER_ORDERS))],
+    "spherical_exponential": lambda rng: (),
+    "universal": lambda rng: [(R := _rotation(rng)).column(0), R.column(1)],
+    "translation": lambda rng: (),
+    "free": lambda rng: (),
+    "rack_pinion": lambda rng: [float(rng.uniform(0.05, 0.3))],
+    "sphere_in_cylinder": lambda rng: [_axis(rng)],
+    "ellipsoid": lambda rng: rng.uniform(0.1, 0.4, 3).tolist(),
+    "composite": lambda rng: [
         (Revolute(_axis(rng)), Prismatic(_axis(rng)), Revolute(_axis(rng))),
         (random_placement(rng), random_placement(rng), random_placement(rng)),
-    ),
-    "reversed": lambda rng: Reversed(Helical(_axis(rng), float(rng.uniform(-0.3, 0.3)))),
-    "fixed": lambda rng: Fixed(),
+    ],
+    "reversed": lambda rng: [Helical(_axis(rng), float(rng.uniform(-0.3, 0.3)))],
+    "fixed": lambda rng: (),
 }
-"""How a joint is drawn, by kind; none that functions define or that depends on time."""
+"""How the arguments of a joint are drawn, by kind; none that functions define or that depends on time."""
 
 
 def random_joint(seed: int | Generator, kind: str | type[Joint]) -> Joint:
     """Return a joint of the kind, by name or class, with random axes, pitches and radii."""
-    name = kind if isinstance(kind, str) else getattr(kind, "kind", kind)
-    return MAKERS[require_choice("kind of random joint", name, MAKERS)](np.random.default_rng(seed))
+    given = kind if isinstance(kind, str) else getattr(kind, "kind", kind)
+    name = require_choice("kind of random joint", given, MAKERS)
+    return REGISTRY[name](*MAKERS[name](np.random.default_rng(seed)))
 
 
 def random_placement(seed: int | Generator, *, reach: float = 0.5) -> Transform:
