@@ -227,8 +227,8 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
 
     `H (nv, nv)` the joint-space inertia; `free` a_0 = H^-1 (tau - C) `(nv,)`; `T (nv, nc)` the contact
     normals in joint space; `bias` = dT/dt^T v `(nc,)` [m/s^2]. The acceleration is unique. By the dual
-    active-set method of Goldfarb and Idnani: the set holds nv contacts at most, however many there are, and
-    contact forces come out as multipliers.
+    active-set method of Goldfarb and Idnani, whose steps on M = T^T H^-1 T are the pivots of `solve_lcp`: the
+    set holds nv contacts at most, however many there are, and contact forces come out as multipliers.
 
     Source: Featherstone 2008 section 11.5, Eq. 11.44; Goldfarb and Idnani 1983.
 
@@ -237,9 +237,7 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
     >>> print(result.acceleration, result.force)
     [0.] [6. 0.]
     """
-    H, a, T, bias = (
-        np.array(real_array(name, x)) for name, x in (("H", H), ("free", free), ("T", T), ("bias", bias))
-    )
+    H, a, T, bias = (real_array(name, x) for name, x in (("H", H), ("free", free), ("T", T), ("bias", bias)))
     if a.ndim != 1 or bias.ndim != 1 or H.shape != (a.size, a.size) or T.shape != (a.size, bias.size):
         raise ShapeError(
             f"H is (nv, nv), free (nv,), T (nv, nc), bias (nc,); "
@@ -251,57 +249,13 @@ def least_constraint(H: Any, free: Any, T: Any, bias: Any) -> LeastConstraint:
         response = np.linalg.solve(H, T)
     except np.linalg.LinAlgError:
         raise ContactError("H is singular: a freedom moves nothing that has mass") from None
-    square = (T * response).sum(axis=0)
-    length = np.sqrt(np.where(square > 0.0, square, 1.0))
-    force, active = np.zeros(bias.size), list[int]()
-    scale = float(np.abs((T.T @ a + bias) / length).max(initial=0.0))
-    for _ in range(100 * (bias.size + 1)):
-        rate = (T.T @ a + bias) / length
-        rate[active] = 0.0
-        if not rate.size or rate.min() >= -ACCELERATION_TOLERANCE * max(scale, float((force * length).max())):
-            return LeastConstraint(a, force, tuple(sorted(active)))
-        a = _obey(a, T, response, bias, length, force, active, int(np.argmin(rate)))
-    raise ContactError("the accelerations were not found: H is not positive-definite")
-
-
-def _obey(
-    a: Array,
-    T: Array,
-    response: Array,
-    bias: Array,
-    length: Array,
-    force: Array,
-    active: list[int],
-    entering: int,
-) -> Array:
-    """Move to the least constraint under one more contact, dropping those that would have to pull."""
-    while True:
-        column = np.zeros(0)
-        direction = response[:, entering].copy()
-        if active:
-            column = np.linalg.solve(T[:, active].T @ response[:, active], T[:, active].T @ direction)
-            direction -= response[:, active] @ column
-        relative = column * length[active] / length[entering]
-        gain = float(T[:, entering] @ direction)
-        rate = float(T[:, entering] @ a + bias[entering])
-        dependent = gain <= RANK_TOLERANCE * float(T[:, entering] @ response[:, entering]) * (
-            1.0 + float(relative @ relative)
-        )
-        full = np.inf if dependent else max(-rate / gain, 0.0)
-        falling = [k for k in range(len(active)) if column[k] > 0.0]
-        steps = [force[active[k]] / column[k] for k in falling]
-        step = min([full, *steps])
-        if step == np.inf:
-            raise ContactError(
-                "no acceleration obeys all contacts: their normals oppose each other, and they close"
-            )
-        if not dependent:
-            a = a + step * direction
-        force[active] -= step * column
-        force[entering] += step
-        if step == full:
-            active.append(entering)
-            return a
-        leaving = active[falling[int(np.argmin(steps))]]
-        active.remove(leaving)
-        force[leaving] = 0.0
+    M = T.T @ response
+    try:
+        solution = solve_lcp((M + M.T) / 2, T.T @ a + bias)
+    except ContactError as error:
+        raise ContactError(
+            "no acceleration obeys all contacts: their normals oppose each other, and they close"
+            if error.contacts
+            else "the accelerations were not found: H is not positive-definite"
+        ) from None
+    return LeastConstraint(a + response @ solution.force, solution.force, solution.active)

@@ -25,6 +25,7 @@ from dalembert.errors import (
 )
 from dalembert.model.model import Model, require_model
 from dalembert.model.topology import WORLD_NAME
+from dalembert.simulation.initial_state import require_closed_loops, require_finite
 from dalembert.spatial import RigidInertia
 from dalembert.textbook.complementarity import Array, solve_lcp
 from dalembert.textbook.contact_gaps import GapFunction
@@ -196,8 +197,6 @@ def checked_state(model: Model, q: Any, v: Any) -> tuple[Array, Array]:
 
 def checked_start(model: Model, q: Any, v: Any, gaps: GapFunction) -> Array:
     """Return y = (q, v) after checking that the contacts and the model's constraints allow this state."""
-    from dalembert.simulation.initial_state import require_closed_loops
-
     require_model(model)
     require_gaps(gaps)
     if gaps.model is not model and gaps.model != model:
@@ -215,12 +214,6 @@ def require_gaps(gaps: object) -> None:
         raise DtypeError(
             f"gaps is {type(gaps).__name__}; give a GapFunction, such as da.textbook.shape_gaps(model)"
         )
-
-
-def require_finite(name: str, array: Array) -> None:
-    """Raise an error if the array has NaN or infinities."""
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} holds numbers that are not finite")
 
 
 def require_number(name: str, value: object, *, positive: bool) -> None:

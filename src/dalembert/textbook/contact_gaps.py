@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -15,7 +15,6 @@ import numpy as np
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.call.arguments import real_array
 from dalembert.compiler.compiled import compile as compile_function
-from dalembert.compiler.execution import CompiledFunction
 from dalembert.contact.narrow_phase.candidates import ContactPoint
 from dalembert.contact.pairs import ContactPair, contact_points, pairs_of, point_names
 from dalembert.errors import (
@@ -154,15 +153,15 @@ class GapFunction:
 
     def normals(self, q: Any) -> Array:
         """Return T `(…, nv, nc)`: the contact normals in joint space, columns t_i = (dphi_i/dq)^T."""
-        return np.swapaxes(np.asarray(self._jacobian(q)), -1, -2)
+        return np.swapaxes(np.asarray(self._value.jacobian("q")(q)), -1, -2)
 
     def rate(self, q: Any, v: Any) -> Array:
         """Return zeta = phi-dot = T^T v `(…, nc)` [m/s]."""
-        return np.asarray(self._rate(q, v))
+        return np.asarray(self._value.jvp("q")(q, v))
 
     def bias(self, q: Any, v: Any) -> Array:
         """Return dT/dt^T v `(…, nc)` [m/s^2]: phi-ddot where a = 0."""
-        return np.asarray(self._bias(q, v, v))
+        return np.asarray(self._value.jvp("q").jvp("q")(q, v, v))
 
     def extent(self, q: Any) -> Array:
         """Return numbers `(…, nc)`, positive where the features of a contact face each other; one for
@@ -176,18 +175,6 @@ class GapFunction:
             return None
         both = np.asarray(self._points(q))
         return both[..., :3], both[..., 3:]
-
-    @cached_property
-    def _jacobian(self) -> CompiledFunction:
-        return self._value.jacobian("q")
-
-    @cached_property
-    def _rate(self) -> CompiledFunction:
-        return self._value.jvp("q")
-
-    @cached_property
-    def _bias(self) -> CompiledFunction:
-        return self._rate.jvp("q")
 
 
 def shape_gaps(model: Model, pairs: Sequence[ContactPair] | None = None) -> GapFunction:
@@ -310,16 +297,19 @@ class FeatureContact(NamedTuple):
 
 
 class Feature(ABC):
-    """Two features of polyhedra, on two bodies, that can touch at one point."""
+    """Two features of polyhedra, on the bodies `body` and `on`, that can touch at one point."""
+
+    body: str
+    on: str
 
     @abstractmethod
     def measure(self, poses: dict[str, Transform]) -> FeatureContact:
         """Return gap, extent, position and normal for these body poses."""
 
     @property
-    @abstractmethod
     def bodies(self) -> tuple[str, str]:
         """The names of the bodies, the second of which the normal points to."""
+        return self.on, self.body
 
 
 @final
@@ -351,19 +341,15 @@ class VertexFace(Feature):
         if len(self.face) < 3:
             raise ArgumentError(f"a face has three corners or more, got {len(self.face)}")
 
-    @property
-    def bodies(self) -> tuple[str, str]:
-        return self.on, self.body
-
     def measure(self, poses: dict[str, Transform]) -> FeatureContact:
         own = poses[self.on]
         at = own.inverse().transform_point(poses[self.body].transform_point(Vec3.of(self.vertex)))
         corners = [Vec3.of(corner) for corner in self.face]
-        normal = _unit((corners[1] - corners[0]).cross(corners[2] - corners[1]))
-        inside = [
-            normal.cross(_unit(end - start)).dot(at - start)
-            for start, end in pairwise([*corners, corners[0]])
-        ]
+        sides = [end - start for start, end in pairwise([*corners, corners[0]])]
+        along = [side * (1.0 / side.norm()) for side in sides]
+        normal = sides[0].cross(sides[1])
+        normal = normal * (1.0 / normal.norm())
+        inside = [normal.cross(x).dot(at - start) for x, start in zip(along, corners, strict=True)]
         vertex, outward = own.transform_point(at), own.R @ normal
         return FeatureContact(normal.dot(at - corners[0]), reduce(minimum, inside), vertex, outward)
 
@@ -399,10 +385,6 @@ class EdgeEdge(Feature):
         for name, ends in (("edge", self.edge), ("other", self.other)):
             if len(ends) != 2:
                 raise ArgumentError(f"an edge has two ends, got {len(ends)} for {name}")
-
-    @property
-    def bodies(self) -> tuple[str, str]:
-        return self.on, self.body
 
     def measure(self, poses: dict[str, Transform]) -> FeatureContact:
         c, d = (poses[self.body].transform_point(Vec3.of(end)) for end in self.edge)
@@ -462,8 +444,3 @@ def _require_features(feature: Feature, **features: object) -> None:
         shape = real_array(name, points).shape
         if len(shape) != 2 or shape[1] != 3:
             raise ShapeError(f"{name}: points have three coordinates each, got the shape {shape}")
-
-
-def _unit(x: Vec3) -> Vec3:
-    unit: Vec3 = x * (1.0 / sqrt(x.dot(x)))
-    return unit

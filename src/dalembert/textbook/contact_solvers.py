@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.api.dynamics import forward_dynamics, normalize, passive_forces
-from dalembert.call.arguments import real_array
+from dalembert.call.arguments import as_array
 from dalembert.compiler.compiled import compile as compile_function
 from dalembert.errors import ContactError, DtypeError, ShapeError, StateError, positive_number, require_choice
 from dalembert.model import configuration
@@ -70,10 +70,8 @@ def contact_dynamics(
             f"contact_solver is of type {type(contact_solver).__name__}; give a function of (q, v, tau), "
             "such as da.textbook.RigidSolver(gaps)"
         )
-    q, v, tau = real_array("q", q), real_array("v", v), real_array("tau", tau)
-    for name, given, size in (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv)):
-        if given.shape[-1:] != (size,):
-            raise ShapeError(f"{name}: expected {(size,)}, got {given.shape}")
+    sized = (("q", q, model.nq), ("v", v, model.nv), ("tau", tau, model.nv))
+    q, v, tau = (as_array(name, given, (size,)) for name, given, size in sized)
     force = np.asarray(contact_solver(q, v, tau), dtype=np.float64)
     if force.shape != (len(gaps),):
         raise ShapeError(
@@ -224,7 +222,7 @@ class ContactSets:
         self.active: tuple[int, ...] = ()
         self.base = np.zeros(len(gaps))
         self.solved = 0
-        self._position_rate = compile_function(_position_rate, model)
+        self._position_rate = compile_function(configuration.position_rate, model)
 
     @property
     def floor(self) -> Array:
@@ -324,7 +322,3 @@ class ContactSets:
         tau = self.joint_forces(t, q, v) + passive_forces(self.model, q, v)
         stabilization = self.fading if is_constrained(self.model) else None
         return forward_dynamics(self.model, q, v, tau, stabilization=stabilization)
-
-
-def _position_rate(model: Model, q: Sequence[Any], v: Sequence[Any]) -> list[Any]:
-    return configuration.position_rate(model, q, v)

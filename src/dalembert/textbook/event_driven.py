@@ -23,8 +23,9 @@ from dalembert.errors import (
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.motion.clip import Frames
+from dalembert.simulation.initial_state import require_finite
 from dalembert.textbook.complementarity import Array
-from dalembert.textbook.contact_forces import checked_start, require_finite, require_number
+from dalembert.textbook.contact_forces import checked_start, require_number
 from dalembert.textbook.contact_gaps import GapFunction
 from dalembert.textbook.contact_solvers import ContactSets, JointForces
 from dalembert.textbook.impacts import checked_restitution, impact_impulses
@@ -268,12 +269,7 @@ def simulate_events(
             f'"{gaps.names[worst]}" (contact {worst}) overlap by {-deepest[worst]:.3g} m at the start; '
             "lift them apart"
         )
-    e = checked_restitution(restitution)
-    if e.shape not in ((), (len(gaps),)):
-        raise ShapeError(
-            f"restitution has the shape {e.shape}; give one number, or {len(gaps)}, one a contact"
-        )
-    e = np.broadcast_to(e, (len(gaps),))
+    e = checked_restitution(restitution, len(gaps))
     simulation = _Simulation(sets, y, e, rest_velocity, method)
     for number in range(1, int(np.ceil(duration / step - 1e-9)) + 1):
         simulation.advance(min(number * step, duration))
@@ -289,7 +285,12 @@ class _Simulation:
         self.e, self.rest_velocity = e, rest_velocity
         self.events: list[ContactEvent] = []
         self.frames: list[tuple[float, Array, Array]] = []
-        self._begin()
+        q, v = sets.split(y)
+        closing = tuple(i for i in sets.touching(q) if sets.gaps.rate(q, v)[i] < -sets.still)
+        if closing:
+            self._handle("collision", closing)
+        else:
+            self._report_hopeless(sets.resolve(y, 0.0))
         self._record()
 
     def advance(self, until: float) -> None:
@@ -326,15 +327,6 @@ class _Simulation:
             contacts = ContactRecord(gaps.pairs, force, position, observed["gap"][:-1])
         trajectory = Trajectory(model, times, q, v, tau, contacts=contacts, observed=observed)
         return EventDrivenMotion(trajectory, tuple(self.events), self.sets.solved)
-
-    def _begin(self) -> None:
-        """Apply the impact of contacts that touch and close at the start."""
-        q, v = self.sets.split(self.y)
-        closing = [i for i in self.sets.touching(q) if self.sets.gaps.rate(q, v)[i] < -self.sets.still]
-        if closing:
-            self._handle("collision", tuple(closing))
-        else:
-            self._report_hopeless(self.sets.resolve(self.y, self.t))
 
     def _earliest(self, step: DenseStep) -> tuple[float, Kind, tuple[int, ...]] | None:
         """Return the first event within a step: the fraction of the step, the kind, the contacts."""

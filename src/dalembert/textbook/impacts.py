@@ -116,12 +116,14 @@ def collide_bodies_sticking(
     return _collide(inertia1, velocity1, inertia2, velocity2, N, restitution)
 
 
-def checked_restitution(given: Any) -> Array:
-    """Return coefficients of restitution after checking that they are from 0 to 1."""
+def checked_restitution(given: Any, count: int) -> Array:
+    """Return a coefficient of restitution from 0 to 1 for each contact, from one number or one for each."""
     e: Array = real_array("restitution", given)
     if not np.all((e >= 0.0) & (e <= 1.0)):
         raise ArgumentError(f"restitution is from 0 to 1, got {e}")
-    return e
+    if e.shape not in ((), (count,)):
+        raise ShapeError(f"restitution has the shape {e.shape}; give one number, or {count}, one a contact")
+    return np.broadcast_to(e, (count,))
 
 
 def _collide(inertia1: Any, velocity1: Any, inertia2: Any, velocity2: Any, N: Array, e: float) -> Collision:
@@ -143,7 +145,7 @@ def _stopping_impulse(M: Array, zeta: Array, e: float) -> Array:
     if zeta[-1] > 0.0:
         raise StateError(f"the bodies move apart at {zeta[-1]:.3g} m/s along the normal; they do not collide")
     wanted = -zeta  # change of zeta: tangential motion stops, …
-    wanted[-1] *= 1.0 + float(checked_restitution(e))  # … normal motion turns back
+    wanted[-1] *= 1.0 + checked_restitution(e, 1)[0]  # … normal motion turns back
     # A mechanism may be unable to move along some direction, in which it then does not slide either.
     return np.asarray(np.linalg.lstsq(M, wanted, rcond=1e-12)[0])
 
@@ -234,7 +236,7 @@ def collide(model: Model, q: Any, v: Any, contacts: Contacts, *, restitution: An
     require_model(model)
     v = real_array("v", v)
     equations = contact_equations(model, q, v, np.zeros(model.nv), contacts)
-    e = np.broadcast_to(checked_restitution(restitution), equations.velocity.shape)
+    e = checked_restitution(restitution, len(equations.velocity))
     return _impact(equations, v, impact_impulses(equations.M, equations.velocity, e))
 
 
