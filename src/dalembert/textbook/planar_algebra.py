@@ -9,7 +9,7 @@ matrices as nested lists.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self, TypeVar, final, overload
+from typing import Any, TypeVar, final, overload
 
 from dalembert.scalar import Scalar, absolute, cos, select, sin
 from dalembert.spatial.inertia import RigidInertia
@@ -17,7 +17,7 @@ from dalembert.spatial.motion_force import Force, Motion
 from dalembert.spatial.screw import AxialScrew
 from dalembert.spatial.symmetric import SymMat3
 from dalembert.spatial.transform import Transform
-from dalembert.spatial.value import Value, mismatch, scalars_of
+from dalembert.spatial.value import LinearValue, Value, mismatch, scalars_of
 from dalembert.spatial.vectors import Vec3
 
 Matrix = list[list[Scalar]]
@@ -61,32 +61,8 @@ def XtoV_simple(X: Any) -> list[Scalar]:
     return [X[1][2], X[2][0], -X[1][0]]
 
 
-class _PlanarVector(Value):
-    """Abstract base of planar motions and forces: sums and multiples, coordinate by coordinate."""
-
-    __slots__ = ()
-
-    def __add__(self, other: Self) -> Self:
-        if type(other) is not type(self):
-            raise mismatch("+", self, other, f"add two {type(self).__name__}")
-        return self.rebuilt(a + b for a, b in zip(self.leaves(), other.leaves(), strict=True))
-
-    def __sub__(self, other: Self) -> Self:
-        return self + -other
-
-    def __neg__(self) -> Self:
-        return self.rebuilt(-x for x in self.leaves())
-
-    def __mul__(self, factor: Scalar) -> Self:
-        if isinstance(factor, Value):
-            raise mismatch("*", self, factor, "write inertia * motion, or use dot or cross")
-        return self.rebuilt(x * factor for x in self.leaves())
-
-    __rmul__ = __mul__
-
-
 @final
-class PlanarMotion(_PlanarVector):
+class PlanarMotion(LinearValue):
     """A planar motion: omega [rad/s] and the velocity (x, y) [m/s] of the body point at the origin."""
 
     __slots__ = ("omega", "x", "y")
@@ -94,6 +70,8 @@ class PlanarMotion(_PlanarVector):
     omega: Scalar
     x: Scalar
     y: Scalar
+
+    _product_remedy = "write inertia * motion, or use dot or cross"
 
     def to_spatial(self) -> Motion:
         """Return the same motion in space."""
@@ -120,7 +98,7 @@ class PlanarMotion(_PlanarVector):
 
 
 @final
-class PlanarForce(_PlanarVector):
+class PlanarForce(LinearValue):
     """A planar force: moment about the origin [N m] and force (x, y) [N]."""
 
     __slots__ = ("moment", "x", "y")
@@ -128,6 +106,8 @@ class PlanarForce(_PlanarVector):
     moment: Scalar
     x: Scalar
     y: Scalar
+
+    _product_remedy = "write inertia * motion, or use dot or cross"
 
     def to_spatial(self) -> Force:
         """Return the same force in space."""
@@ -162,11 +142,6 @@ class PlanarInertia(Value):
         new = object.__new__(PlanarInertia)
         new._fill(mass, hx, hy, inertia)
         return new
-
-    def _fill(self, *fields: Scalar) -> None:
-        """Set the fields of a frozen inertia that is being made."""
-        for name, field in zip(self._field_kinds, fields, strict=True):
-            object.__setattr__(self, name, field)
 
     @property
     def com(self) -> tuple[Scalar, Scalar]:
