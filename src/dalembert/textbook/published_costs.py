@@ -88,7 +88,6 @@ def published(algorithm: str, n: int) -> Cost:
 
     Source: Featherstone 2008 Table 10.1.
 
-    >>> import dalembert as da
     >>> print(da.textbook.published("ABA", 6))
     1085 m + 982 a
     """
@@ -105,7 +104,6 @@ def chain_total(n: int) -> Cost:
 
     Source: Featherstone 2008 Table 10.1 and Figure 10.4.
 
-    >>> import dalembert as da
     >>> print(da.textbook.chain_total(8).total, da.textbook.published("ABA", 8).total)
     2921 2925
     """
@@ -140,7 +138,6 @@ def branch_sums(parents: Sequence[int]) -> BranchSums:
 
     Source: Featherstone 2008 section 10.3.2, Eqs 10.4 to 10.11.
 
-    >>> import dalembert as da
     >>> sums = da.textbook.branch_sums([-1, 0, 1, 1])
     >>> print(sums.D0, sums.D0_general, sums.D1, sums.D1_dh)
     3 1 5 4
@@ -170,7 +167,6 @@ def tree_sums(model: Model) -> BranchSums:
 
     Source: Featherstone 2008 section 10.3.2.
 
-    >>> import dalembert as da
     >>> print(da.textbook.tree_sums(da.models.quadruped()).D1)
     99
     """
@@ -184,7 +180,6 @@ def is_general_chain(model: Model) -> bool:
 
     Source: Featherstone 2008 section 10.3.
 
-    >>> import dalembert as da
     >>> print(da.textbook.is_general_chain(da.models.arm6()))
     True
     """
@@ -206,7 +201,6 @@ def branched_crba(sums: BranchSums) -> Cost:
 
     Source: Featherstone 2008 Eqs 10.10 and 10.12.
 
-    >>> import dalembert as da
     >>> print(da.textbook.branched_crba(da.textbook.branch_sums([-1, 0, 1, 2, 3, 4])))
     460 m + 395 a
     """
@@ -222,7 +216,6 @@ def factor_and_solve(sums: BranchSums) -> Cost:
 
     Source: Featherstone 2008 Table 6.6, Eqs 6.26 and 6.27.
 
-    >>> import dalembert as da
     >>> print(da.textbook.factor_and_solve(da.textbook.branch_sums([-1, 0, 1, 2, 3, 4])))
     86 m + 65 a
     """
@@ -237,7 +230,6 @@ def branched_total(sums: BranchSums) -> Cost:
 
     Source: Featherstone 2008 Figure 10.5.
 
-    >>> import dalembert as da
     >>> binary = [(i - 1) // 2 for i in range(31)]
     >>> print(da.textbook.branched_total(da.textbook.branch_sums(binary)).total)
     12477
@@ -270,7 +262,6 @@ def crossovers(
     Source: Featherstone 2008 section 10.3 and Figure 10.4. (Its text has CRBA dominate from n = 8; the
     formulas give n = 6.)
 
-    >>> import dalembert as da
     >>> da.textbook.crossovers()
     Crossovers(aba_cheaper=9, crba_dominant=6, factoring_smallest=18, factoring_overtakes=45)
     """
