@@ -19,7 +19,7 @@ from dalembert import algorithms as al
 from dalembert.algorithms import coriolis, floating_base, geometry, hybrid, loops
 from dalembert.textbook import cartesian_tensors as balafoutis_patel
 from dalembert.textbook import closed_form_equations as closed_form
-from dalembert.textbook import constraint_space, lagrange
+from dalembert.textbook import constrained_equations, handles, lagrange
 from dalembert.textbook import local_recursion as liu_jain
 from dalembert.textbook import recursive_assembly as divide_and_conquer
 from dalembert.textbook import vector_recursion as luh_walker_paul
@@ -175,9 +175,9 @@ TREE_ROUTES: dict[str, Callable[..., Any]] = {
     "ABA": al.forward_dynamics,
     "ABA, Table 7.1": al.forward_dynamics_spatial,
     "ABA, variant 1": divide_and_conquer.forward_dynamics_by_inverse_inertias,
-    "ABA, variant 2": constraint_space.forward_dynamics_in_constraint_space,
+    "ABA, variant 2": handles.forward_dynamics_in_constraint_space,
     "divide and conquer": divide_and_conquer.divide_and_conquer,
-    "projection": constraint_space.forward_dynamics_by_projection,
+    "projection": constrained_equations.forward_dynamics_by_projection,
     "maximal coordinates": loops.accelerations_by_maximal_coordinates,
     "maximal coordinates, sparse": loops.accelerations_by_sparse_elimination,
     "Hamilton": geometry.forward_dynamics_hamiltonian,

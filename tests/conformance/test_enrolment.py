@@ -12,7 +12,7 @@ from dalembert import algorithms, textbook
 from dalembert.compiler.library import FUNCTIONS
 
 PAGES = (
-    "cartesian_tensors", "closed_form_equations", "constraint_space", "guenter_rose_partials", "handles",
+    "cartesian_tensors", "closed_form_equations", "constrained_equations", "guenter_rose_partials", "handles",
     "lagrange", "local_recursion", "recursive_assembly", "vector_recursion",
 )  # fmt: skip
 """The pages of the textbook on generic scalars; those of chapter 11 compute with arrays."""

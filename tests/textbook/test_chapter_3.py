@@ -11,7 +11,7 @@ from dalembert.algorithms.kinematics import body_motions, body_velocities
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.errors import ArgumentError
 from dalembert.spatial import Force, Motion, Vec3
-from dalembert.textbook import constraint_space, handles
+from dalembert.textbook import constrained_equations as chapter_3
 from dalembert.textbook import recursive_assembly as divide_and_conquer
 
 SEEDS = range(4)
@@ -21,10 +21,15 @@ def dense(equations):
     return tuple(np.array(part, dtype=float) for part in equations)
 
 
+def tree_equations(tree, q, v, tau, **given):
+    """Return H a + C = tau of a tree in joint coordinates (Eq. 3.1), external forces in C."""
+    return chapter_3.Equations(mass_matrix(tree, q), bias_forces(tree, q, v, **given), list(tau))
+
+
 def random_equations(rng, n):
     A = rng.normal(size=(n, n))
     parts = A @ A.T + np.eye(n), rng.normal(size=n), rng.normal(size=n)
-    return handles.Equations(*(part.tolist() for part in parts))
+    return chapter_3.Equations(*(part.tolist() for part in parts))
 
 
 def motions(columns):
@@ -42,16 +47,16 @@ def test_collected_systems_move_as_they_do_alone(seed):
     systems, alone = [], []
     for k, tree in enumerate(trees):
         q, v, tau, f = state(tree, seed + k)
-        systems.append(handles.tree_equations(tree, q, v, tau, external_forces=f))
+        systems.append(tree_equations(tree, q, v, tau, external_forces=f))
         alone.append(forward_dynamics(tree, q, v, tau, external_forces=f))
     body, p, f = inertia(rng), rng.normal(size=6), rng.normal(size=6)
-    systems.insert(1, handles.body_equations(body, force(p), force(f)))
+    systems.insert(1, chapter_3.body_equations(body, force(p), force(f)))
     alone.insert(1, np.linalg.solve(np.array(body.matrix()), f - p))
-    whole = handles.collect(systems)
+    whole = chapter_3.collect(systems)
     H, C, tau = dense(whole)
     assert H.shape == (len(tau), len(C))
     assert len(C) == sum(len(a) for a in alone)
-    close(handles.free_acceleration(whole), np.concatenate(alone), 1e-10)
+    close(chapter_3.free_acceleration(whole), np.concatenate(alone), 1e-10)
     start = len(systems[0].C)
     assert np.count_nonzero(H[:start, start:]) == 0
     close(H[start : start + 6, start : start + 6], body.matrix(), 0.0)
@@ -68,9 +73,9 @@ def test_implicit_constraint_with_dependent_rows(seed):
     K = np.vstack([K, [2.0, -1.0, 0.5] @ K, K[1]])[rng.permutation(independent + 2)]
     k = K @ wanted
     H, C, tau = dense(equations)
-    matrix = np.array(constraint_space.constraint_matrix(equations.H, K.tolist()))
+    matrix = np.array(chapter_3.constraint_matrix(equations.H, K.tolist()))
     assert np.linalg.matrix_rank(matrix) == n + independent
-    found = constraint_space.constrain(equations, K.tolist(), k.tolist())
+    found = chapter_3.constrain(equations, K.tolist(), k.tolist())
     a, multipliers = np.array(found.acceleration), np.array(found.multipliers)
     # the minimum-norm solution of the singular system, by singular values
     expected = np.linalg.lstsq(matrix, np.concatenate([tau - C, k]), rcond=1e-12)[0]
@@ -81,7 +86,7 @@ def test_implicit_constraint_with_dependent_rows(seed):
     close(null @ (K.T @ multipliers), np.zeros(n - independent), 1e-11)
     # another order drops other rows
     order = rng.permutation(len(K))[::-1]
-    other = constraint_space.constrain(equations, K[order].tolist(), k[order].tolist())
+    other = chapter_3.constrain(equations, K[order].tolist(), k[order].tolist())
     close(other.acceleration, a, 1e-11)
     assert np.abs(np.array(other.multipliers) - multipliers[order]).max() > 1e-3
     close(K[order].T @ np.array(other.multipliers), K.T @ multipliers, 1e-11)
@@ -90,8 +95,8 @@ def test_implicit_constraint_with_dependent_rows(seed):
 def test_explicit_constraint_in_symbols():
     """RBDA-3.2-EXPLICIT: two masses tied together share a force: a = f / (m1 + m2)."""
     m1, m2, f = sympy.symbols("m1 m2 f", positive=True)
-    equations = handles.Equations([[m1, 0.0], [0.0, m2]], [0.0, 0.0], [f, 0.0])
-    found = constraint_space.constrain_explicitly(equations, [[1.0], [1.0]], [0.0, 0.0])
+    equations = chapter_3.Equations([[m1, 0.0], [0.0, m2]], [0.0, 0.0], [f, 0.0])
+    found = chapter_3.constrain_explicitly(equations, [[1.0], [1.0]], [0.0, 0.0])
     assert sympy.simplify(sympy.nsimplify(found.acceleration[0] - f / (m1 + m2))) == 0
     assert sympy.simplify(sympy.nsimplify(found.constraint_force[0] + m2 * f / (m1 + m2))) == 0
 
@@ -108,7 +113,7 @@ def slotted_arm(seed):
     G, g = [[1.0], [slope]], [0.0, curve * rate * rate]
     K, k = [[-slope, 1.0]], [curve * rate * rate]
     q, v = [y, y * y + np.sin(y)], [rate, slope * rate]
-    equations = handles.tree_equations(tree, q, v, rng.normal(size=2).tolist())
+    equations = tree_equations(tree, q, v, rng.normal(size=2).tolist())
     return tree, q, v, rate, equations, (G, g), (K, k)
 
 
@@ -121,12 +126,12 @@ def test_explicit_constraint_is_the_same_as_implicit(seed):
     assert abs(q[1] - q[0] ** 2 - np.sin(q[0])) < 1e-14
     close(np.array(K) @ np.array(G), [[0.0]], 1e-14)
     close(np.array(K) @ np.array(g), k, 1e-14)
-    found = constraint_space.constrain_explicitly(equations, G, g)
-    close(found.acceleration, constraint_space.constrain(equations, K, k).acceleration, 1e-12)
+    found = chapter_3.constrain_explicitly(equations, G, g)
+    close(found.acceleration, chapter_3.constrain(equations, K, k).acceleration, 1e-12)
     close(np.array(G).T @ found.constraint_force, [0.0], 1e-11, terms=(tau, C))
-    A, b = (np.array(part) for part in constraint_space.three_block_system(equations, G, g))
+    A, b = (np.array(part) for part in chapter_3.three_block_system(equations, G, g))
     close(np.linalg.solve(A, b), [*found.acceleration, *found.constraint_force, *found.independent], 1e-10)
-    A, b = (np.array(part) for part in constraint_space.dual_system(equations, G, g))
+    A, b = (np.array(part) for part in chapter_3.dual_system(equations, G, g))
     close(A, A.T, 1e-13)
     close(np.linalg.solve(A, b), [*(-x for x in found.constraint_force), *found.independent], 1e-10)
 
@@ -136,7 +141,7 @@ def test_projected_equation_keeps_energy_and_power(seed):
     """RBDA-3.2-EXPLICIT: H_G symmetric and positive, T = y' H_G y' / 2, u y' = tau q' (Eqs 3.21 to 3.23)."""
     _, _, v, rate, equations, (G, g), _ = slotted_arm(seed)
     H, C, tau = dense(equations)
-    H_G, C_G, u = dense(constraint_space.project(equations, G, g))
+    H_G, C_G, u = dense(chapter_3.project(equations, G, g))
     close(rate * H_G[0, 0] * rate, np.array(v) @ H @ np.array(v), 1e-12)
     close(u[0] * rate, tau @ np.array(v), 1e-12)
     close(C_G, np.array(G).T @ (C + H @ np.array(g)), 1e-12)
@@ -145,7 +150,7 @@ def test_projected_equation_keeps_energy_and_power(seed):
     rng = np.random.default_rng(seed)
     big = random_equations(rng, 6)
     G3 = rng.normal(size=(6, 3))
-    H_G = np.array(constraint_space.project(big, G3.tolist(), [0.0] * 6).H)
+    H_G = np.array(chapter_3.project(big, G3.tolist(), [0.0] * 6).H)
     close(H_G, G3.T @ np.array(big.H) @ G3, 1e-12)
     close(H_G, H_G.T, 0.0)
     assert np.linalg.eigvalsh(H_G).min() > 0.0
@@ -187,8 +192,8 @@ def all_bodies_then_all_joints(tree, q, v, tau, f):
         I = poses[body.index].inverse_apply(body.inertia)
         velocity = poses[body.index].inverse_apply(velocities[body])
         weight = I * Motion(Vec3.zero(), tree.gravity)
-        systems.append(handles.body_equations(I, velocity.cross(I * velocity) - weight, push[body.index]))
-    found = np.array(constraint_space.constrain(handles.collect(systems), rows, right).acceleration)
+        systems.append(chapter_3.body_equations(I, velocity.cross(I * velocity) - weight, push[body.index]))
+    found = np.array(chapter_3.constrain(chapter_3.collect(systems), rows, right).acceleration)
     a = [Motion.of(x.tolist()) for x in found.reshape(-1, 6)]
     result = []
     for body, (T_a, c) in zip(tree.bodies, joints):
@@ -206,7 +211,7 @@ def test_four_orders_of_assembly_agree(seed):
     spanning_tree = np.linalg.solve(np.array(mass_matrix(tree, q)), np.array(tau) - C)
     close(all_bodies_then_all_joints(tree, q, v, tau, f), spanning_tree, 1e-9)
     close(
-        constraint_space.forward_dynamics_by_projection(tree, q, v, tau, external_forces=f),
+        chapter_3.forward_dynamics_by_projection(tree, q, v, tau, external_forces=f),
         spanning_tree,
         1e-10,
     )
@@ -225,7 +230,7 @@ def test_decomposition_is_unique_and_does_not_depend_on_bases(m):
     rng = np.random.default_rng(m)
     S_1, S_2 = rng.normal(size=(m, 6)), rng.normal(size=(6 - m, 6))
     v = rng.normal(size=6)
-    v_1, v_2 = (np.array(part) for part in handles.decompose(v.tolist(), S_1.tolist(), S_2.tolist()))
+    v_1, v_2 = (np.array(part) for part in chapter_3.decompose(v.tolist(), S_1.tolist(), S_2.tolist()))
     close(v_1 + v_2, v, 1e-12)
     for part, S in ((v_1, S_1), (v_2, S_2)):
         if len(S):
@@ -233,10 +238,10 @@ def test_decomposition_is_unique_and_does_not_depend_on_bases(m):
         else:
             close(part, np.zeros(6), 0.0)
     A, B = rng.normal(size=(m, m)), rng.normal(size=(6 - m, 6 - m))
-    again = handles.decompose(v.tolist(), (A @ S_1).tolist(), (B @ S_2).tolist())
+    again = chapter_3.decompose(v.tolist(), (A @ S_1).tolist(), (B @ S_2).tolist())
     close(again[0], v_1, 1e-9)
     close(again[1], v_2, 1e-9)
-    three = handles.decompose(v.tolist(), S_1.tolist(), S_2[: 6 - m].tolist(), [])
+    three = chapter_3.decompose(v.tolist(), S_1.tolist(), S_2[: 6 - m].tolist(), [])
     close(three, [v_1, v_2, np.zeros(6)], 1e-12)
 
 
@@ -245,13 +250,13 @@ def test_dual_complement_has_the_other_dimension_and_no_power(m):
     """RBDA-3.3-SUBSPACE: dim S + dim S^⊥ = 6, S^T T = 0, (S^⊥)^⊥ = S, whatever the basis of S."""
     rng = np.random.default_rng(m)
     S = rng.normal(size=(m, 6))
-    T = np.array(handles.dual_complement(S.tolist(), 6)).reshape(-1, 6)
+    T = np.array(chapter_3.dual_complement(S.tolist(), 6)).reshape(-1, 6)
     assert len(S) + len(T) == 6
     close(S @ T.T, np.zeros((m, 6 - m)), 1e-12)
-    assert handles.dimension(T.tolist()) == 6 - m
-    back = np.array(handles.dual_complement(T.tolist(), 6)).reshape(-1, 6)
+    assert chapter_3.dimension(T.tolist()) == 6 - m
+    back = np.array(chapter_3.dual_complement(T.tolist(), 6)).reshape(-1, 6)
     assert np.linalg.matrix_rank(np.vstack([S, back, np.zeros((1, 6))]), tol=1e-9) == m
-    other = np.array(handles.dual_complement((rng.normal(size=(m, m)) @ S).tolist(), 6)).reshape(-1, 6)
+    other = np.array(chapter_3.dual_complement((rng.normal(size=(m, m)) @ S).tolist(), 6)).reshape(-1, 6)
     assert np.linalg.matrix_rank(np.vstack([T, other, np.zeros((1, 6))]), tol=1e-8) == 6 - m
 
 
@@ -261,8 +266,8 @@ def test_complement_of_motions_is_not_euclidean():
     S = rng.normal(size=(2, 6))
     X = np.eye(6)
     X[3:, :3] = [[0.0, 0.3, -0.2], [-0.3, 0.0, 0.7], [0.2, -0.7, 0.0]]
-    T = np.array(handles.dual_complement(S.tolist(), 6))
-    moved = np.array(handles.dual_complement((S @ X.T).tolist(), 6))
+    T = np.array(chapter_3.dual_complement(S.tolist(), 6))
+    moved = np.array(chapter_3.dual_complement((S @ X.T).tolist(), 6))
     assert np.linalg.matrix_rank(np.vstack([moved, T @ np.linalg.inv(X)]), tol=1e-9) == 4
     assert np.linalg.matrix_rank(np.vstack([moved, T @ X.T]), tol=1e-9) > 4
 
@@ -274,19 +279,19 @@ def test_direct_sum_with_a_complement_needs_an_invertible_product(singular):
     S_1, S_2 = rng.normal(size=(2, 6)), rng.normal(size=(2, 6))
     if singular:
         S_1[1] -= S_2.T @ np.linalg.solve(S_2 @ S_2.T, S_2 @ S_1[1])  # now S_2^T s = 0
-    both = np.vstack([S_1, handles.dual_complement(S_2.tolist(), 6)])
+    both = np.vstack([S_1, chapter_3.dual_complement(S_2.tolist(), 6)])
     assert (abs(np.linalg.det(S_1 @ S_2.T)) < 1e-12) == singular
-    assert handles.dimension(both.tolist()) == (5 if singular else 6)
+    assert chapter_3.dimension(both.tolist()) == (5 if singular else 6)
 
 
 def test_dimension_counts_independent_columns():
     """RBDA-3.3-SUBSPACE: dim span of dependent columns; no column at all is the zero subspace."""
     rng = np.random.default_rng(0)
     S = rng.normal(size=(3, 6))
-    assert handles.dimension(np.vstack([S, S[0] - 2.0 * S[2], S[1]]).tolist()) == 3
-    assert handles.dimension([]) == 0
+    assert chapter_3.dimension(np.vstack([S, S[0] - 2.0 * S[2], S[1]]).tolist()) == 3
+    assert chapter_3.dimension([]) == 0
     with pytest.raises(ArgumentError, match="one column for each"):
-        handles.decompose([1.0, 2.0], [[1.0, 0.0]], [])
+        chapter_3.decompose([1.0, 2.0], [[1.0, 0.0]], [])
 
 
 @pytest.mark.parametrize("n", range(7))
@@ -296,13 +301,13 @@ def test_force_splits_into_what_accelerates_and_what_bearings_oppose(n):
     body, f = inertia(rng), rng.normal(size=6)
     I = np.array(body.matrix())
     S = rng.normal(size=(n, 6))
-    f_a, f_c = handles.split_force(body, motions(S), force(f))
+    f_a, f_c = chapter_3.split_force(body, motions(S), force(f))
     close(six(f_a) + six(f_c), f, 1e-13)
     a = np.linalg.solve(I, six(f_a))
     expected = S.T @ np.linalg.solve(S @ I @ S.T, S @ f) if n else np.zeros(6)
     close(a, expected, 1e-10)
     close(S @ six(f_c), np.zeros(n), 1e-11)
-    other, _ = handles.split_force(body, motions(rng.normal(size=(n, n)) @ S), force(f))
+    other, _ = chapter_3.split_force(body, motions(rng.normal(size=(n, n)) @ S), force(f))
     close(six(other), six(f_a), 1e-8)
 
 
@@ -316,17 +321,17 @@ def test_one_body_on_a_joint_by_three_methods(n):
     body, p, f, c = inertia(rng), *(rng.normal(size=6) for _ in range(3))
     I = np.array(body.matrix())
     S = rng.normal(size=(n, 6))
-    T = np.array(handles.dual_complement(S.tolist(), 6)).reshape(-1, 6)
+    T = np.array(chapter_3.dual_complement(S.tolist(), 6)).reshape(-1, 6)
     bias, rate = force(p), Motion.of(c.tolist())
 
-    Phi, b = constraint_space.apparent_inverse_inertia(body, bias, motions(S), rate)
+    Phi, b = chapter_3.apparent_inverse_inertia(body, bias, motions(S), rate)
     Phi = np.array(Phi)
     first = Phi @ f + six(b)
-    a, multipliers = constraint_space.body_with_constraint_forces(
+    a, multipliers = chapter_3.body_with_constraint_forces(
         body, bias, [force(t) for t in T], (T @ c).tolist(), force(f)
     )
-    system = constraint_space.body_in_joint_coordinates(body, bias, motions(S), rate, force(f))
-    qdd = np.array(handles.free_acceleration(system))
+    system = chapter_3.body_in_joint_coordinates(body, bias, motions(S), rate, force(f))
+    qdd = np.array(chapter_3.free_acceleration(system))
     # the constraint force by Jourdain's principle alone
     unknown = np.block([[I, -T.T], [T, np.zeros((6 - n, 6 - n))]])
     expected = np.linalg.solve(unknown, np.concatenate([f - p, T @ c]))

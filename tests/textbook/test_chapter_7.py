@@ -8,7 +8,7 @@ from dalembert.algorithms.articulated import assemble
 from dalembert.errors import ArgumentError
 from dalembert.model.joints.subspaces import dual_bases
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia
-from dalembert.textbook import constraint_space
+from dalembert.textbook import constrained_equations
 from dalembert.textbook import handles as handles_module
 from dalembert.textbook import recursive_assembly as divide_and_conquer
 from dalembert.textbook.handles import handle_bias_acceleration, handle_inverse_inertia
@@ -130,8 +130,8 @@ def test_block_elimination_derives_the_formulae(n):
     """RBDA-7.4-SYSTEMATIC: the three composite equations of Table 7.2, for every unknown."""
     pair = Pair(n, seed=2)
     f, qdd = pair.force_and_joint()
-    standard = constraint_space.solve_composite(
-        constraint_space.standard_equations(*pair.inertias, pair.S, pair.c, pair.tau)
+    standard = constrained_equations.solve_composite(
+        constrained_equations.standard_equations(*pair.inertias, pair.S, pair.c, pair.tau)
     )
     I_A, p_A = assemble(*pair.inertias, pair.S, pair.c, pair.tau)
     close(standard[0].coefficient, I_A.matrix(), 1e-9)
@@ -139,14 +139,14 @@ def test_block_elimination_derives_the_formulae(n):
     joint = standard[4]
     at_a_1 = np.array(joint.coefficient).reshape(n, 6) @ pair.a_1 + np.array(joint.constant)
     close(at_a_1, qdd, 1e-9)
-    first = constraint_space.solve_composite(
-        constraint_space.variant_1_equations(*pair.inverses, *pair.implicit)
+    first = constrained_equations.solve_composite(
+        constrained_equations.variant_1_equations(*pair.inverses, *pair.implicit)
     )
     Phi_A, b_A = handles_module.assemble_inverse(*pair.inverses, *pair.implicit)
     close(first[0].coefficient, Phi_A, 1e-9)
     close(first[0].constant, six(b_A), 1e-9)
-    second = constraint_space.solve_composite(
-        constraint_space.variant_2_equations(*pair.inertias, *pair.implicit)
+    second = constrained_equations.solve_composite(
+        constrained_equations.variant_2_equations(*pair.inertias, *pair.implicit)
     )
     close(second[0].coefficient, I_A.matrix(), 1e-9)
     close(second[0].constant, six(p_A), 1e-9)
@@ -170,15 +170,15 @@ def test_block_elimination_of_equations_of_ones_own():
         [None, None, None, S.tolist(), None],
     ]
     constant = [six(b_1).tolist(), six(b_2).tolist(), [0.0] * 6, six(pair.c).tolist(), pair.tau]
-    equation = constraint_space.CompositeEquation(
+    equation = constrained_equations.CompositeEquation(
         matrix, constant, [None, None, one, None, None], (6, 6, 6, 6, 2)
     )
-    found = constraint_space.solve_composite(equation)
+    found = constrained_equations.solve_composite(equation)
     Phi_A, b_A = handles_module.assemble_inverse(*pair.inverses, *pair.implicit)
     close(found[0].coefficient, Phi_A, 1e-9)
     close(found[0].constant, six(b_A), 1e-9)
     with pytest.raises(ArgumentError, match="upper-triangular"):
-        constraint_space.solve_composite(equation._replace(matrix=matrix[::-1]))
+        constrained_equations.solve_composite(equation._replace(matrix=matrix[::-1]))
 
 
 # 7.5 multiple handles

@@ -11,7 +11,7 @@ import dalembert as da
 from dalembert import scalar
 from dalembert.algorithms import aligned, constraints, forward_dynamics
 from dalembert.errors import ModelError
-from dalembert.textbook import constraint_space
+from dalembert.textbook import constrained_equations, handles
 from dalembert.textbook import recursive_assembly as divide_and_conquer
 from dalembert.textbook.recursive_assembly import plan_in_pairs, plan_one_by_one
 from dalembert.tracing.expression import live
@@ -21,8 +21,8 @@ from dalembert.tracing.trace import trace
 METHODS = {
     "divide_and_conquer": divide_and_conquer.divide_and_conquer,
     "aba_inverse": divide_and_conquer.forward_dynamics_by_inverse_inertias,
-    "aba_constraint_space": constraint_space.forward_dynamics_in_constraint_space,
-    "projection": constraint_space.forward_dynamics_by_projection,
+    "aba_constraint_space": handles.forward_dynamics_in_constraint_space,
+    "projection": constrained_equations.forward_dynamics_by_projection,
 }
 
 every_method = pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)

@@ -32,23 +32,22 @@ MODULES: Final = {
         "Along GuenterRose JointPartial guenter_rose inverse_dynamics_partials joint_partials stacked_hinges"
     ),
     "handles": (
-        "ArticulatedBody Columns ConnectedJoints Equations HandleJoint JointForces "
-        "assemble_in_constraint_space assemble_inverse collect collect_parts connect decompose "
-        "dimension disconnect dual_complement free_acceleration handle_bias_acceleration handle_inertia "
-        "handle_inverse_inertia inverse_inertia joint_forces relative_acceleration "
-        "require_invertible_inertias single_body split_force"
+        "ArticulatedBody ConnectedJoints HandleJoint JointForces assemble_in_constraint_space "
+        "assemble_inverse collect_parts connect disconnect forward_dynamics_in_constraint_space "
+        "handle_bias_acceleration handle_inertia handle_inverse_inertia inverse_inertia joint_forces "
+        "relative_acceleration require_invertible_inertias single_body"
     ),
     "recursive_assembly": (
         "AssemblyPlan AssemblyStep divide_and_conquer forward_dynamics_by_inverse_inertias "
         "forward_dynamics_by_plan handle_equations loop_handle_joint plan_in_pairs plan_one_by_one "
         "velocity_product_accelerations"
     ),
-    "constraint_space": (
-        "CompositeEquation Constrained Expressed Reduced apparent_inverse_inertia "
-        "body_in_joint_coordinates body_with_constraint_forces constrain constrain_explicitly "
-        "constraint_matrix dual_system forward_dynamics_by_projection "
-        "forward_dynamics_in_constraint_space project projected_equations solve_composite "
-        "standard_equations three_block_system variant_1_equations variant_2_equations"
+    "constrained_equations": (
+        "Columns CompositeEquation Constrained Equations Expressed Reduced apparent_inverse_inertia "
+        "body_in_joint_coordinates body_with_constraint_forces collect constrain constrain_explicitly "
+        "constraint_matrix decompose dimension dual_complement dual_system forward_dynamics_by_projection "
+        "free_acceleration project projected_equations solve_composite split_force standard_equations "
+        "three_block_system variant_1_equations variant_2_equations"
     ),
     "contact_gaps": (
         "ContactState EdgeEdge Feature GapFunction VertexFace contact_states feature_gaps shape_gaps"

@@ -30,15 +30,15 @@ b_J) = S q'' + c_J, for a hinge (z q', 0) and (z q'', 0). They take the place of
 
 from __future__ import annotations
 
-from typing import NamedTuple, overload
+from typing import NamedTuple, Unpack, overload
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time
+from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Mat3, Motion, Placement, RigidInertia, SymMat3, Vec3
 
 # Cartesian tensors of rotation: the skew matrix of a vector, Euler's inertia tensor, the tensor of angular
@@ -135,14 +135,7 @@ class BalafoutisPatel(NamedTuple):
 
 
 def balafoutis_patel(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> BalafoutisPatel:
     """Solve M(q) a + b(q, v) = tau + external for tau `(nv,)` [N m or N], for trees of every joint type.
 
@@ -151,10 +144,10 @@ def balafoutis_patel(
     """
     require_open_tree(tree, "balafoutis_patel")
     require_centers_of_mass(tree, "balafoutis_patel")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
 
     def accelerate(body: Body, parent: Moving) -> tuple[Moving, tuple[JointMotion, Moving, NetForce]]:
-        joint = body.jcalc(q, v, time)
+        joint = body.jcalc(q, v, given.get("time"))
         a_J = combination(joint.S, body.own_v(a)) + joint.c_J
         moving = across_joint(carried_over(parent, joint.X), joint.v_J, a_J)
         return moving, (joint, moving, net_force(body.inertia, moving))

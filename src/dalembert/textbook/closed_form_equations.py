@@ -24,18 +24,18 @@ symmetric in j, k.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.cartesian import joint_forces
-from dalembert.algorithms.dense import Matrix, dot, identity, times, zeros
+from dalembert.algorithms.dense import Matrix, dot, times, zeros
+from dalembert.algorithms.derivatives import joint_rates
 from dalembert.algorithms.inverse_dynamics import rnea_common_frame
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.model.body import Body
-from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time
+from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Motion, RigidInertia, Transform, Vec3
 from dalembert.textbook.lagrange import add_armature, add_at_places, require_scleronomic
 
@@ -87,21 +87,14 @@ def closed_form(tree: Tree, q: Scalars) -> ClosedForm:
 
 
 def inverse_dynamics_closed_form(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return tau of Eq. 5.6, less J^T external: O(n^4), a reference for the recursive algorithms.
 
     `time` makes no difference: joints that depend on it are refused.
     """
     H, C, g = closed_form(tree, q)
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     tau = g if f_x is None else [g_i - Q_i for g_i, Q_i in zip(g, joint_forces(tree, q, f_x), strict=True)]
     return [tau_i + dot(H_i, a) + dot(times(C_i, v), v) for tau_i, H_i, C_i in zip(tau, H, C, strict=True)]
 
@@ -111,7 +104,7 @@ def _paths(tree: Tree, q: Scalars, poses: PerBody[Transform]) -> PerBody[list[_V
 
     def step(body: Body, above: list[_Variable]) -> tuple[list[_Variable], list[_Variable]]:
         S = [poses[body].inverse_apply(s) for s in body.jcalc(q).S]
-        rings = _rings(body, q)
+        rings = joint_rates(body, q, [0.0] * tree.nv).S
         own = []
         for j, places in enumerate(velocity_places(body)):
             B = [k.s.cross(S[j]) for k in above]
@@ -123,17 +116,6 @@ def _paths(tree: Tree, q: Scalars, poses: PerBody[Transform]) -> PerBody[list[_V
     return tree.outward(step, [])
 
 
-def _rings(body: Body, q: Scalars) -> list[tuple[Motion, ...]]:
-    """Return the rates of the columns of S, in body coordinates,
-    when velocity variable k of the joint is one."""
-    joint, own_q = body.joint, body.own_q(q)
-    units = identity(body.nv)
-    return [
-        directional_derivative(lambda x: joint.subspace(x), own_q, joint.position_rate(own_q, unit))[1]
-        for unit in units
-    ]
-
-
 # Inverse dynamics with every vector in world coordinates, external forces in either frame.
 #
 # The basic equations of recursive Newton-Euler (Featherstone 2008 Eqs 5.7 to 5.11) are `rnea_common_frame`.
@@ -141,18 +123,12 @@ def _rings(body: Body, q: Scalars) -> list[tuple[Motion, ...]]:
 
 
 def inverse_dynamics_common_frame(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Solve M(q) a + b(q, v) = tau + external for tau, in world coordinates (Eqs 5.7 to 5.11)."""
+    time = given.get("time")
     tau = rnea_common_frame(tree, q, v, a, time=time)
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     if f_x is None:
         return tau
     return [t - Q for t, Q in zip(tau, joint_forces(tree, q, f_x, time=time), strict=True)]

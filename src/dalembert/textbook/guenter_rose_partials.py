@@ -36,17 +36,17 @@ depends on q, dS^T (eta, f) to (9).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, Unpack, final
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
-from dalembert.algorithms.dense import Matrix, identity, zeros
+from dalembert.algorithms.applied_forces import Loads, body_forces
+from dalembert.algorithms.dense import Matrix, zeros
+from dalembert.algorithms.derivatives import joint_rates
 from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, JointMotion, Limits
 from dalembert.model.builder import ModelBuilder, builder_calls
 from dalembert.model.joints import Joint, Prismatic, Revolute
-from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
@@ -72,8 +72,7 @@ from dalembert.textbook.lagrange import Places, add_at_places
 #
 #     dA = A dual(z),    d(A^T) = -dual(z) A^T,    ds = A y                                            (1)
 #
-# For a hinge this is all. S, v_J and c_J of other joints may change too; they are differentiated as dual
-# numbers, and where S is constant the derivatives are literal zeros.
+# For a hinge this is all. S, v_J and c_J of other joints may change too (`joint_rates`).
 
 
 class JointPartial(NamedTuple):
@@ -92,20 +91,11 @@ class JointPartial(NamedTuple):
 def joint_partials(body: Body, q: Scalars, v: Scalars, a: Scalars, time: Time = None) -> list[JointPartial]:
     """Return one `JointPartial` for each velocity variable of the body's joint;
     with respect to q on the tangent space."""
-    joint, own_q, own_v, own_a = body.joint, body.own_q(q), body.own_v(v), body.own_v(a)
-    now = [] if time is None else [time]
-
-    def at_position(x: list[Scalar]) -> tuple[tuple[Motion, ...], Motion, Motion]:
-        S = joint.subspace(x, time)
-        return S, joint.velocity(x, own_v, time), combination(S, own_a) + joint.bias(x, own_v, time)
-
-    found = []
-    for unit in identity(body.nv):
-        direction = joint.position_rate(own_q, unit)
-        _, by_q = directional_derivative(at_position, own_q, direction, [*own_v, *own_a, *now])
-        _, by_v = directional_derivative(lambda x: joint.bias(own_q, x, time), own_v, unit, [*own_q, *now])
-        found.append(JointPartial(*by_q, by_v))
-    return found
+    own_a, rates = body.own_v(a), joint_rates(body, q, v, time)
+    return [
+        JointPartial(tuple(S), v_J, combination(S, own_a) + c_J, bias_by_v)
+        for S, v_J, c_J, bias_by_v in zip(*rates, strict=True)
+    ]
 
 
 ZERO_MOTION: Final = Motion.zero()
@@ -157,43 +147,26 @@ class _Link(NamedTuple):
 
 
 def inverse_dynamics_partials(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> tuple[Matrix, Matrix, Matrix]:
     """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a), `(nv, nv)` each; q on its tangent space.
 
     External forces stay constant in the frame in which they are given. dtau/da = M(q), armature on its
     diagonal. Elements of joints on different branches are literal zeros.
     """
-    found = guenter_rose(
-        tree, q, v, a, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+    found = guenter_rose(tree, q, v, a, **given)
     return found.by_q, found.by_v, found.by_a
 
 
-def guenter_rose(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-) -> GuenterRose:
+def guenter_rose(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> GuenterRose:
     """Return the derivatives of inverse dynamics with all intermediate ones,
     for trees of every joint type."""
     require_open_tree(tree, "guenter_rose")
     require_centers_of_mass(tree, "guenter_rose")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
-    links = _outward(tree, q, v, a, time)
-    turned = _turned_forces(tree, links, f_x) if f_x is not None and external_frame == "world" else None
+    f_x = body_forces(tree, q, **given)
+    links = _outward(tree, q, v, a, given.get("time"))
+    in_world = given.get("external_frame") == "world"
+    turned = _turned_forces(tree, links, f_x) if f_x is not None and in_world else None
     forces = _inward(tree, links, f_x, turned)
     return GuenterRose(
         *_joint_forces(tree, links, forces),
@@ -334,21 +307,19 @@ def _joint_forces(
 SLIDES: Final = tuple(Prismatic(Vec3.unit(k)) for k in range(3))
 HINGES: Final = tuple(Revolute(Vec3.unit(k)) for k in range(3))
 
-SAME_COORDINATES: Final[dict[str, Callable[[Any], tuple[Joint, ...]]]] = {
+STACKS: Final[dict[str, Callable[[Any], tuple[Joint, ...]]]] = {
     "cylindrical": lambda joint: (Revolute(joint.axis), Prismatic(joint.axis)),
     "universal": lambda joint: (Revolute(joint.axis1), Revolute(joint.axis2)),
     "translation": lambda joint: SLIDES,
     "spherical_euler": lambda joint: tuple(HINGES["xyz".index(letter)] for letter in joint.order),
+    "planar": lambda joint: (SLIDES[0], SLIDES[1], HINGES[2]),
+    "spherical": lambda joint: HINGES,
+    "spherical_exponential": lambda joint: HINGES,
+    "free": lambda joint: (*SLIDES, *HINGES),
 }
-"""Stacks whose q and v are those of the joint."""
-
-OTHER_COORDINATES: Final[dict[str, tuple[Joint, ...]]] = {
-    "planar": (SLIDES[0], SLIDES[1], HINGES[2]),
-    "spherical": HINGES,
-    "spherical_exponential": HINGES,
-    "free": (*SLIDES, *HINGES),
-}
-"""Stacks with coordinates of their own: x, y, z [m] in the parent, angles [rad] about x, y and z in turn."""
+OTHER_COORDINATES: Final = ("planar", "spherical", "spherical_exponential", "free")
+"""Joints whose stacks have coordinates of their own: x, y, z [m] in the parent, angles [rad] about x, y and z
+in turn. The stacks of the others have their q and v."""
 
 
 def stacked_hinges(model: Model) -> Model:
@@ -379,14 +350,14 @@ def stacked_hinges(model: Model) -> Model:
 
 
 def _add_stack(builder: ModelBuilder, body: Body, parent: str) -> list[str]:
-    """Add a body on the stack of its joint, whose last joint alone carries mass and shapes; the joints'
-    names.
+    """Add a body on the stack of its joint, whose last joint alone carries mass and shapes; return the
+    joints' names.
     """
-    joints, options = _stack_of(body)
-    names = [f"{body.joint_name}_{k + 1}" for k in range(len(joints) - 1)] + [body.joint_name]
-    for k, (joint, own) in enumerate(zip(joints, options, strict=True)):
+    stack = _stack_of(body)
+    names = [f"{body.joint_name}_{k + 1}" for k in range(len(stack) - 1)] + [body.joint_name]
+    for k, (joint, own) in enumerate(stack):
         own["placement"] = body.placement if k == 0 else None
-        if k < len(joints) - 1:
+        if k < len(stack) - 1:
             builder.add_body(names[k], parent, joint, names[k], inertia=RigidInertia.zero(), **own)
             parent = names[k]
         else:
@@ -395,27 +366,25 @@ def _add_stack(builder: ModelBuilder, body: Body, parent: str) -> list[str]:
     return names
 
 
-def _stack_of(body: Body) -> tuple[tuple[Joint, ...], list[dict[str, Any]]]:
-    """Return the joints of one freedom that make up a body's joint, and the parameters of each."""
+def _stack_of(body: Body) -> list[tuple[Joint, dict[str, Any]]]:
+    """Return the joints of one freedom that make up a body's joint, each with its parameters."""
     joint, kind = body.joint, body.joint.kind
     if body.nv <= 1:
-        return (joint,), [_numbers(body, slice(None))]
-    if kind in SAME_COORDINATES:
-        parts = SAME_COORDINATES[kind](joint)
-        return parts, [_numbers(body, slice(k, k + 1)) for k in range(len(parts))]
-    if kind not in OTHER_COORDINATES:
-        known = ", ".join([*SAME_COORDINATES, *OTHER_COORDINATES])
+        return [(joint, _numbers(body, slice(None)))]
+    if kind not in STACKS:
         raise ModelError(
             f'stacked_hinges: joint "{body.joint_name}" is {kind} with {body.nv} freedoms, for which there '
-            f"is no stack of joints of one freedom; there are stacks for {known}"
+            f"is no stack of joints of one freedom; there are stacks for {', '.join(STACKS)}"
         )
+    parts = STACKS[kind](joint)
+    if kind not in OTHER_COORDINATES:
+        return [(part, _numbers(body, slice(k, k + 1))) for k, part in enumerate(parts)]
     if any(not is_zero(x) for x in body.armature):
         raise ModelError(
             f'stacked_hinges: joint "{body.joint_name}" is {kind} and has armature, along velocities that '
             "are not those of a stack; set it to zero first"
         )
-    parts = OTHER_COORDINATES[kind]
-    return parts, [{} for _ in parts]
+    return [(part, {}) for part in parts]
 
 
 def _numbers(body: Body, part: slice) -> dict[str, Any]:

@@ -7,9 +7,9 @@ poses (x(q), R(q)), kinetic energies T(q, qd) or mass matrices M(q).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, Unpack, cast
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.cartesian import joint_forces
 from dalembert.algorithms.dense import Matrix, dot, factor, identity, plus, times, transpose, zeros
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
@@ -235,11 +235,17 @@ def body_kinetic_energy(pose: Pose, mass: Scalar, inertia: SymMat3, q: Scalars, 
 def body_equations(pose: Pose, mass: Scalar, inertia: SymMat3, q: Scalars, qd: Scalars) -> BodyEquations:
     """Return M and C of Eq. 45: Newton-Euler at the centre of mass, projected by J^T."""
     J, J_rate = directional_derivative(lambda x: body_jacobian(pose, x), q, qd)
-    V = times(J, qd)
-    M_c, bias = newton_euler_blocks(mass, world_inertia(pose(list(q)).R, inertia), Vec3(V[0], V[1], V[2]))
+    I_c = world_inertia(pose(list(q)).R, inertia)
+    return _project(J, times(J, qd), times(J_rate, qd), mass, I_c)
+
+
+def _project(J: Matrix, V: Scalars, V_bias: Scalars, mass: Scalar, I_c: SymMat3) -> BodyEquations:
+    """Return J^T M_c J and J^T (M_c V_bias + bias), for V = J qd and V_bias = J' qd of a centre of mass."""
+    M_c, bias = newton_euler_blocks(mass, I_c, Vec3(V[0], V[1], V[2]))
     columns = transpose(J)
-    M = [[dot(a, times(M_c, b)) for b in columns] for a in columns]
-    f = [x + b for x, b in zip(times(M_c, times(J_rate, qd)), bias, strict=True)]
+    momenta = [times(M_c, column) for column in columns]
+    f = [x + b for x, b in zip(times(M_c, V_bias), bias, strict=True)]
+    M = [[dot(column, momentum) for momentum in momenta] for column in columns]
     return BodyEquations(M, [dot(column, f) for column in columns])
 
 
@@ -324,19 +330,13 @@ def tree_equations(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> 
 
 
 def inverse_dynamics_by_jacobians(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return tau = M a + C - sum J_k^T (weight and external force of body k), by Jacobians (Eqs 14, 59)."""
+    time = given.get("time")
     require_open_tree(tree, "inverse_dynamics_by_jacobians")
     M, C = tree_equations(tree, q, v, time=time)
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     poses = forward_kinematics(tree, q, time=time)
 
     def acting(body: Body, _: object) -> tuple[tuple[()], Force]:
@@ -348,24 +348,19 @@ def inverse_dynamics_by_jacobians(
 
 
 def _sum_over_bodies(tree: Tree, q: Scalars, v: Scalars | None, time: Time) -> BodyEquations:
-    """Sum Eq. 59 over the bodies; C is computed only if v is given."""
+    """Sum Eq. 59 over the bodies; C is zero unless v is given."""
     require_centers_of_mass(tree, "tree_equations")
     M, C = zeros(tree.nv, tree.nv), [0.0] * tree.nv
     poses = forward_kinematics(tree, q, time=time)
     model = cast("Model", tree)
     for body in tree.bodies:
         center = Frame("center of mass", body.index, Transform(Mat3.identity(), body.inertia.com))
-        J = jacobian(model, q, center, time=time)
-        columns = transpose(J)
-        I_c = world_inertia(poses[body].R, body.inertia.inertia_at_com)
-        V = [0.0] * 6 if v is None else times(J, v)
-        M_c, bias = newton_euler_blocks(body.inertia.mass, I_c, Vec3(V[0], V[1], V[2]))
-        momenta = [times(M_c, column) for column in columns]
-        M = plus(M, [[dot(column, momentum) for momentum in momenta] for column in columns])
+        J, V, V_bias = jacobian(model, q, center, time=time), [0.0] * 6, [0.0] * 6
         if v is not None:
-            V_rate = times(jacobian_rate(model, q, v, center, time=time), v)
-            f = [x + b for x, b in zip(times(M_c, V_rate), bias, strict=True)]
-            C = [c + dot(column, f) for c, column in zip(C, columns, strict=True)]
+            V, V_bias = times(J, v), times(jacobian_rate(model, q, v, center, time=time), v)
+        I_c = world_inertia(poses[body].R, body.inertia.inertia_at_com)
+        own = _project(J, V, V_bias, body.inertia.mass, I_c)
+        M, C = plus(M, own.M), [c + x for c, x in zip(C, own.C, strict=True)]
     add_armature(tree, M)
     return BodyEquations(M, C)
 

@@ -32,9 +32,9 @@ R (b_J + omega_J x u_J) from its acceleration (alpha_J, b_J) = S a + c_J.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body
@@ -61,20 +61,12 @@ class LiuJain(NamedTuple):
     transmitted: PerBody[Force]
 
 
-def liu_jain(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-) -> LiuJain:
+def liu_jain(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> LiuJain:
     """Solve M(q) a + b(q, v) = tau + external for tau: each link visited once in either pass (section 7)."""
+    time = given.get("time")
     require_open_tree(tree, "liu_jain")
     require_centers_of_mass(tree, "liu_jain")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
     motions = local_motions(tree, q, v, a, base_acceleration=-tree.gravity, time=time)
 
     def receive(body: Body, children: Force) -> tuple[Force, tuple[list[Scalar], Force]]:

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import Conditions, ExternalForces, Stabilization, stabilized_row
+from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, stabilized_row
 from dalembert.algorithms.constraints import loop_rows
 from dalembert.algorithms.dense import dot, times
-from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
+from dalembert.algorithms.kinematics import body_motions
 from dalembert.algorithms.open_tree import has_couplings
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, Loop
@@ -231,60 +231,42 @@ def loop_handle_joint(
 
 
 def divide_and_conquer(
-    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Unpack[Conditions]
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Solve M a + b = tau + external (and K a = k of loops) for a `(nv,)`, parts put together in pairs."""
-    return forward_dynamics_by_plan(tree, q, v, tau, plan_in_pairs(tree), **options)
+    return forward_dynamics_by_plan(tree, q, v, tau, plan_in_pairs(tree), **given)
 
 
 def forward_dynamics_by_inverse_inertias(
-    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Unpack[Conditions]
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Solve for a `(nv,)` as `divide_and_conquer` does, one body at a time: variant 1 of Table 7.2."""
-    return forward_dynamics_by_plan(tree, q, v, tau, plan_one_by_one(tree), **options)
+    return forward_dynamics_by_plan(tree, q, v, tau, plan_one_by_one(tree), **given)
 
 
 def forward_dynamics_by_plan(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    plan: AssemblyPlan,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-    stabilization: Stabilization = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, plan: AssemblyPlan, **given: Unpack[Conditions]
 ) -> list[Scalar]:
     """Return a `(nv,)` by assembly in any order."""
-    system = _system(tree, q, v, tau, external_forces, external_frame, time, stabilization)
-    parts, connected = _assemble(system, plan)
+    f_J, parts, connected = _assemble(tree, q, v, tau, plan, **given)
     n = len(tree.bodies)
     forces: list[dict[int, Force]] = [{} for _ in parts]  # on the handles of each part
     for number in reversed(range(len(plan.steps))):
         found, _ = disconnect(connected[number], forces[n + number])
         for k in plan.steps[number].parts:
             forces[k] = {i: found[i] for i in parts[k].handles}
-    a = {i: parts[i].acceleration(i, forces[i]) for i in range(n)} | {WORLD: system.world.b[WORLD]}
-
-    def joint_acceleration(body: Body) -> list[Scalar]:
-        X, _, _, T_a, _, c, _ = system.joint_forces[body]
-        return relative_acceleration(X.apply(a[body.parent]), a[body.index], c, T_a)
-
-    return tree.collect([joint_acceleration(body) for body in tree.bodies])
+    a = {i: parts[i].acceleration(i, forces[i]) for i in range(n)}
+    a[WORLD] = Motion(Vec3.zero(), -tree.gravity)
+    return tree.collect(
+        [
+            relative_acceleration(joint.X.apply(a[body.parent]), a[body.index], joint.c, joint.T_a)
+            for body, joint in zip(tree.bodies, f_J, strict=True)
+        ]
+    )
 
 
 def handle_equations(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    handles: Sequence[int],
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-    stabilization: Stabilization = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, handles: Sequence[int], **given: Unpack[Conditions]
 ) -> ArticulatedBody:
     """Return a_i = sum_j Phi_ij f_j + b_i of bodies (by index) as handles of the system, assembled in pairs.
 
@@ -293,85 +275,57 @@ def handle_equations(
     and 7.59).
     """
     plan = plan_in_pairs(tree, handles=handles)
-    system = _system(tree, q, v, tau, external_forces, external_frame, time, stabilization)
-    parts, _ = _assemble(system, plan)
+    _, parts, _ = _assemble(tree, q, v, tau, plan, **given)
     used = {k for step in plan.steps for k in step.parts}
     whole = collect_parts(part for k, part in enumerate(parts) if k not in used)
-    poses = forward_kinematics(tree, q, time=time)
-    velocities = body_velocities(tree, q, v, time=time)
+    motions = body_motions(tree, q, v, time=given.get("time"))
 
     def spatial(i: int, b: Motion) -> Motion:
         """Return the spatial acceleration for one seen by the co-moving observers, who fall freely."""
-        fall = poses[i].R.transposed_times(tree.gravity)
-        return Motion(b.angular, b.linear + fall - velocities[i].angular.cross(velocities[i].linear))
+        fall, velocity = motions[i].pose.R.transposed_times(tree.gravity), motions[i].velocity
+        return Motion(b.angular, b.linear + fall - velocity.angular.cross(velocity.linear))
 
     return ArticulatedBody(whole.Phi, {i: spatial(i, b) for i, b in whole.b.items()})
 
 
-class _System(NamedTuple):
-    """The bodies and the world as parts of their own, and all joints, loop joints after tree joints."""
-
-    joint_forces: PerBody[JointForces]
-    bodies: list[ArticulatedBody]
-    world: ArticulatedBody
-    joints: list[HandleJoint]
-
-
-def _system(
+def _assemble(
     tree: Tree,
     q: Scalars,
     v: Scalars,
     tau: Scalars,
-    external_forces: ExternalForces,
-    external_frame: str,
-    time: Time,
-    stabilization: Stabilization,
-) -> _System:
+    plan: AssemblyPlan,
+    *,
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
+) -> tuple[PerBody[JointForces], list[ArticulatedBody], list[ConnectedJoints]]:
+    """Return the forces of the tree joints, all parts (the bodies, then the result of each step) and the
+    joints of each step."""
     _require(tree)
-    f_J = joint_forces(
-        tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-    )
-    bodies = []
+    f_J = joint_forces(tree, q, v, tau, **given)
+    parts, joints = list[ArticulatedBody](), list[HandleJoint]()
     for body in tree.bodies:
         Phi = body.inertia.inverse_matrix()
-        bodies.append(single_body(body.index, Phi, Motion.of(times(Phi, (-f_J[body].p).to_list()))))
-    world = single_body(WORLD, None, Motion(Vec3.zero(), -tree.gravity))
-    joints = [_handle_joint(body, f_J[body]) for body in tree.bodies]
+        X, T, E, _, active, c, p = f_J[body]
+        parts.append(single_body(body.index, Phi, Motion.of(times(Phi, (-p).to_list()))))
+        T_p, active_p = tuple(X.inverse_apply(t) for t in T), X.inverse_apply(active)
+        gamma = [c.dot(t) for t in T]
+        joints.append(HandleJoint(body.parent, body.index, T_p, T, active_p, active, gamma, E))
     if tree.loops:
-        products = velocity_product_accelerations(tree, f_J)
-        joints += [
-            loop_handle_joint(tree, loop, q, v, products, time=time, stabilization=stabilization)
-            for loop in tree.loops
-        ]
-        joints = [_with_scale(joint, bodies) for joint in joints]
-    return _System(f_J, bodies, world, joints)
-
-
-def _assemble(system: _System, plan: AssemblyPlan) -> tuple[list[ArticulatedBody], list[ConnectedJoints]]:
-    """Return all parts (the bodies, then the result of each step) and the joints of each step."""
-    parts = list(system.bodies)
+        products, time = velocity_product_accelerations(tree, f_J), given.get("time")
+        for loop in tree.loops:
+            joints.append(
+                loop_handle_joint(tree, loop, q, v, products, time=time, stabilization=stabilization)
+            )
+        joints = [_with_scale(joint, parts) for joint in joints]
+    world = single_body(WORLD, None, Motion(Vec3.zero(), -tree.gravity))
     connected: list[ConnectedJoints] = []
     for step in plan.steps:
         meeting = [parts[k] for k in step.parts]
-        whole = collect_parts([*meeting, system.world] if step.with_world else meeting)
-        part, own = connect(whole, [system.joints[k] for k in step.joints], step.handles)
+        whole = collect_parts([*meeting, world] if step.with_world else meeting)
+        part, own = connect(whole, [joints[k] for k in step.joints], step.handles)
         parts.append(part)
         connected.append(own)
-    return parts, connected
-
-
-def _handle_joint(body: Body, joint: JointForces) -> HandleJoint:
-    """Return a tree joint between the handles of a body and of its parent."""
-    return HandleJoint(
-        predecessor=body.parent,
-        successor=body.index,
-        T_predecessor=tuple(joint.X.inverse_apply(t) for t in joint.T),
-        T_successor=joint.T,
-        active_predecessor=joint.X.inverse_apply(joint.active),
-        active_successor=joint.active,
-        gamma=[joint.c.dot(t) for t in joint.T],
-        E=joint.E,
-    )
+    return f_J, parts, connected
 
 
 def _with_scale(joint: HandleJoint, bodies: Sequence[ArticulatedBody]) -> HandleJoint:

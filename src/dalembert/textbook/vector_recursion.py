@@ -25,15 +25,15 @@ Term by term, Table 5.1 has v = (omega, v), a = (omega', v' - omega x v), f^B = 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_forces
 from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time
+from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Vec3
 
 
@@ -53,25 +53,16 @@ class LuhWalkerPaul(NamedTuple):
     n: PerBody[Vec3]
 
 
-def luh_walker_paul(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    a: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-) -> LuhWalkerPaul:
+def luh_walker_paul(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> LuhWalkerPaul:
     """Solve M(q) a + b(q, v) = tau + external for tau, on 3-D vectors: Table 5.2, for every joint type."""
     require_open_tree(tree, "luh_walker_paul")
     require_centers_of_mass(tree, "luh_walker_paul")
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
+    f_x = body_forces(tree, q, **given)
 
     Moving = tuple[Vec3, Vec3, Vec3]
 
     def accelerate(body: Body, parent: Moving) -> tuple[Moving, tuple[JointMotion, Moving, Vec3, Vec3]]:
-        joint = X, S, v_J, c_J = body.jcalc(q, v, time)
+        joint = X, S, v_J, c_J = body.jcalc(q, v, given.get("time"))
         a_J = combination(S, body.own_v(a)) + c_J
         E, r, omega_J, u_J = X.rotate_to_child, X.p, v_J.angular, v_J.linear
         omega_p, omega_p_dot, v_p_dot = parent

@@ -7,10 +7,13 @@ from typing import Any
 from tests.conformance.enrolled.trees import last
 from tests.conformance.enrolling import POINT, Enrolled, algorithm, public
 
+from dalembert.algorithms.inverse_dynamics import bias_forces
+from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.model.model import Model
 from dalembert.models.random_trees import random_inertia
 from dalembert.spatial import ArticulatedInertia, Force, Motion
-from dalembert.textbook import constraint_space, handles
+from dalembert.textbook import constrained_equations as chapter_3
+from dalembert.textbook import handles
 from dalembert.textbook import recursive_assembly as divide_and_conquer
 
 PUSH = Force(POINT, POINT * 2.0)
@@ -21,8 +24,8 @@ SOLID = random_inertia(5)
 SOLID_MODELS = ("arm", "branched")
 
 
-def system(m: Model, q: Any, v: Any, tau: Any) -> handles.Equations:
-    return handles.tree_equations(m, q, v, tau)
+def system(m: Model, q: Any, v: Any, tau: Any) -> chapter_3.Equations:
+    return chapter_3.Equations(mass_matrix(m, q), bias_forces(m, q, v), list(tau))
 
 
 def repeated_constraint(m: Model, q: Any, v: Any, tau: Any) -> Any:
@@ -32,8 +35,8 @@ def repeated_constraint(m: Model, q: Any, v: Any, tau: Any) -> Any:
     chosen = rows[: min(2, m.nv)]
     equations = system(m, q, v, tau)
     K = [*chosen, chosen[0]]
-    found = constraint_space.constrain(equations, K, [*k[: len(chosen)], k[0]])
-    return found, constraint_space.constraint_matrix(equations.H, K)
+    found = chapter_3.constrain(equations, K, [*k[: len(chosen)], k[0]])
+    return found, chapter_3.constraint_matrix(equations.H, K)
 
 
 def explicit(m: Model, q: Any, v: Any, tau: Any) -> Any:
@@ -42,17 +45,17 @@ def explicit(m: Model, q: Any, v: Any, tau: Any) -> Any:
     g = [0.5 * x for x in v]
     equations = system(m, q, v, tau)
     return (
-        constraint_space.constrain_explicitly(equations, G, g),
-        constraint_space.project(equations, G, g),
-        constraint_space.three_block_system(equations, G, g),
-        constraint_space.dual_system(equations, G, g),
+        chapter_3.constrain_explicitly(equations, G, g),
+        chapter_3.project(equations, G, g),
+        chapter_3.three_block_system(equations, G, g),
+        chapter_3.dual_system(equations, G, g),
     )
 
 
 def collected(m: Model, q: Any, v: Any, tau: Any) -> Any:
-    body = handles.body_equations(SOLID, PUSH, PUSH * 2.0)
-    whole = handles.collect([body, system(m, q, v, tau)])
-    return whole, handles.free_acceleration(whole)
+    body = chapter_3.body_equations(SOLID, PUSH, PUSH * 2.0)
+    whole = chapter_3.collect([body, system(m, q, v, tau)])
+    return whole, chapter_3.free_acceleration(whole)
 
 
 def on_one_joint(m: Model, q: Any, v: Any) -> Any:
@@ -63,9 +66,9 @@ def on_one_joint(m: Model, q: Any, v: Any) -> Any:
     p = v_J.cross(SOLID * v_J)
     k = [c.dot(t) for t in T]
     return (
-        constraint_space.apparent_inverse_inertia(SOLID, p, S, c),
-        constraint_space.body_with_constraint_forces(SOLID, p, T, k, PUSH),
-        constraint_space.body_in_joint_coordinates(SOLID, p, S, c, PUSH),
+        chapter_3.apparent_inverse_inertia(SOLID, p, S, c),
+        chapter_3.body_with_constraint_forces(SOLID, p, T, k, PUSH),
+        chapter_3.body_in_joint_coordinates(SOLID, p, S, c, PUSH),
     )
 
 
@@ -73,14 +76,14 @@ def subspaces_of_joint(m: Model, q: Any, v: Any) -> Any:
     body = last(m)
     S = body.jcalc(q, v, None).S
     columns = [s.to_list() for s in S]
-    T = handles.dual_complement(columns, 6)
-    inverse = [[*row] for row in handles.dual_complement(T, 6)] if T else columns
+    T = chapter_3.dual_complement(columns, 6)
+    inverse = [[*row] for row in chapter_3.dual_complement(T, 6)] if T else columns
     pushed = Motion(POINT * v[0], POINT * 2.0)
     return (
         T,
-        handles.decompose(pushed.to_list(), columns, handles.dual_complement(inverse, 6)),
-        [handles.dimension(columns)],
-        handles.split_force(SOLID, S, PUSH),
+        chapter_3.decompose(pushed.to_list(), columns, chapter_3.dual_complement(inverse, 6)),
+        [chapter_3.dimension(columns)],
+        chapter_3.split_force(SOLID, S, PUSH),
     )
 
 
@@ -109,11 +112,11 @@ def by_blocks(m: Model, q: Any, v: Any, tau: Any) -> Any:
     S = last(m).jcalc(q, v, None).S
     Phi, b = handles.inverse_inertia(handle, p)
     equations = (
-        constraint_space.standard_equations(handle, p, handle, p, S, c, own),
-        constraint_space.variant_1_equations(Phi, b, Phi, b, T, T_a, c, own),
-        constraint_space.variant_2_equations(handle, p, handle, p, T, T_a, c, own),
+        chapter_3.standard_equations(handle, p, handle, p, S, c, own),
+        chapter_3.variant_1_equations(Phi, b, Phi, b, T, T_a, c, own),
+        chapter_3.variant_2_equations(handle, p, handle, p, T, T_a, c, own),
     )
-    return [list(constraint_space.solve_composite(equation)[0]) for equation in equations]
+    return [list(chapter_3.solve_composite(equation)[0]) for equation in equations]
 
 
 def two_handles(m: Model, q: Any, v: Any, tau: Any) -> Any:
@@ -158,7 +161,7 @@ ENROLLED: tuple[Enrolled, ...] = (
         on_one_joint,
         package="assembly",
     ),
-    algorithm("projected_equations", "q v tau", constraint_space.projected_equations, package="assembly"),
+    algorithm("projected_equations", "q v tau", chapter_3.projected_equations, package="assembly"),
     # chapter 7
     algorithm(
         "assemble_inverse assemble_in_constraint_space inverse_inertia relative_acceleration",
@@ -191,14 +194,14 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm(
         "forward_dynamics_in_constraint_space",
         "q v tau",
-        constraint_space.forward_dynamics_in_constraint_space,
+        handles.forward_dynamics_in_constraint_space,
         package="assembly",
         models=SOLID_MODELS,
     ),
     algorithm(
         "forward_dynamics_by_projection",
         "q v tau",
-        constraint_space.forward_dynamics_by_projection,
+        chapter_3.forward_dynamics_by_projection,
         package="assembly",
     ),
     # public methods

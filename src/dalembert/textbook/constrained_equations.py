@@ -1,25 +1,13 @@
-"""The articulated-body algorithm by constraint forces (Featherstone 2008 §7.4, variant 2 of Table 7.2).
-
-Seen from its parent, body i with all that it carries is, in terms of its joint's T' and E (`joint_forces`),
-
-    Y = T'^T (I^A)^-1 T' + E,   z = T'^T (c - (I^A)^-1 (T_a tau - p^A))                              (1)
-    I^a = T' Y^-1 T'^T,   p^a = T_a tau + T' Y^-1 z                                                  (2)
-
-and once the parent's acceleration a' = X a_lambda is known,
-
-    lambda' = Y^-1 (z + T'^T a'),   f = T_a tau + T' lambda',   a = (I^A)^-1 (f - p^A)               (3)
-    q̈ = T_a^T (a - a' - c)                                                                           (4)
-
-Dearer than the standard formulae where joints have few freedoms, and cheaper where they have many: Y is of
-the size of the constraints, D of that of the freedoms.
+"""Equations of motion collected, constrained and projected (Featherstone 2008 §3.2, §3.3 and §3.6), and
+assembly formulae by block elimination (§7.4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Unpack
 
-from dalembert.algorithms.applied_forces import ExternalForces, body_forces
+from dalembert.algorithms.applied_forces import Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import joint_inertia, velocity_products
 from dalembert.algorithms.dense import (
     Matrix,
@@ -31,87 +19,125 @@ from dalembert.algorithms.dense import (
     identity,
     minus,
     product,
+    reduce_rows,
     solve,
     symmetric_product,
     times,
     transpose,
+    unit,
     zeros,
 )
 from dalembert.algorithms.open_tree import (
-    has_couplings,
     require_moving_mass,
     require_open_tree,
     velocity_places,
 )
-from dalembert.errors import ArgumentError, ModelError
+from dalembert.errors import ArgumentError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, Scalars, Time, is_zero
-from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
-from dalembert.textbook.handles import (
-    ConstraintSpaceHandle,
-    Equations,
-    Forces,
-    Inertia,
-    body_equations,
-    collect,
-    combine,
-    constraint_space_handle,
-    free_acceleration,
-    handle_inertia,
-    joint_forces,
-    relative_acceleration,
-    require_invertible_inertias,
-    rows_of,
-)
+from dalembert.scalar import Scalar, Scalars, is_zero
+from dalembert.spatial import Force, Motion, Vec3
+from dalembert.textbook.handles import Forces, Inertia, combine, handle_inertia, rows_of
 from dalembert.textbook.lagrange import add_armature
 
-FUNCTION = 'forward_dynamics with method="aba_constraint_space"'
+# Vector subspaces as the ranges of matrices (Featherstone 2008 §3.3).
+#
+# A subspace is given by its columns, n numbers each. A motion subspace S and its orthogonal complement S^⊥
+# lie in spaces that are dual to each other: the columns of S are motions, those of S^⊥ forces, and S^T f = 0
+# is no power. Euclidean orthogonality has no meaning here, since it adds squares of metres and radians.
+#
+#     dim S + dim S^⊥ = n,     S_1 ⊕ S_2^⊥ = U  exactly where  S_1^T S_2  can be inverted     (Table 3.1)
+
+Columns = Rows
+"""The columns of the matrix of a subspace."""
 
 
-def forward_dynamics_in_constraint_space(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-    stabilization: Scalar | None = None,
-) -> list[Scalar]:
-    """Solve M a + b = tau + external for a `(nv,)` by variant 2 of the assembly formulae.
+def decompose(v: Scalars, *subspaces: Columns) -> list[Vector]:
+    """Return the parts v_1 + v_2 + … = v of a vector in subspaces whose direct sum is the whole space.
 
-    `stabilization` is for constraints, which this method does not take.
+    [alpha_1; alpha_2] = [S_1 S_2]^-1 v (Eqs 3.26, 3.27); v_i = S_i alpha_i does not depend on the bases.
     """
-    require_open_tree(tree, FUNCTION)
-    require_invertible_inertias(tree, FUNCTION)
-    if has_couplings(tree):
-        raise ModelError(f'{FUNCTION}: this model couples joints; use method="aba" or model.uncoupled()')
-    joints = joint_forces(
-        tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-    )
+    columns = [column for S in subspaces for column in S]
+    if len(columns) != len(v):
+        raise ArgumentError(
+            f"decompose: the subspaces have {len(columns)} columns together and the vector has {len(v)} "
+            "numbers; a direct sum needs one column for each"
+        )
+    alpha = [row[0] for row in solve(transpose(columns), [[x] for x in v])]
+    parts: list[Vector] = []
+    for S in subspaces:
+        own, alpha = alpha[: len(S)], alpha[len(S) :]
+        parts.append(times(transpose(S), own) if S else [0.0] * len(v))
+    return parts
 
-    def inward(
-        body: Body, children: tuple[ArticulatedInertia, Force]
-    ) -> tuple[tuple[ArticulatedInertia, Force], ConstraintSpaceHandle]:
-        X, T, E, _, active, c, p = joints[body]
-        I_A, p_A = children[0] + body.inertia, children[1] + p
-        handle, I_a, p_a = constraint_space_handle(I_A, p_A, T, E, active, c)  # (1), (2)
-        return (X.inverse_apply(I_a), X.inverse_apply(p_a)), handle
 
-    handles, _ = tree.inward(inward, (ArticulatedInertia.zero(), Force.zero()))
+def dual_complement(S: Columns, n: int) -> Matrix:
+    """Return columns that span S^⊥ in the dual space: n - dim S of them, with S^T T = 0, for S of full rank.
 
-    def outward(body: Body, a_parent: Motion) -> tuple[Motion, list[Scalar]]:
-        X, T, _, T_a, active, c, _ = joints[body]
-        inertia, p_A, Y, z = handles[body]
-        a_prime = X.apply(a_parent)
-        multipliers = Y.solve([z_k + a_prime.dot(t) for z_k, t in zip(z, T, strict=True)])
-        f = active + combine(T, multipliers)
-        a = Motion.of(inertia.solve((f - p_A).to_list()))  # (3)
-        return a, relative_acceleration(a_prime, a, c, T_a)  # (4)
+    Elimination finds an invertible A with A S = [1; 0]; the last rows of A are the columns of S^⊥.
+    """
+    rows = [[column[i] for column in S] + unit(n, i) for i in range(n)]
+    return [row[len(S) :] for row in reduce_rows(rows, len(S))[len(S) :]]
 
-    return tree.collect(tree.outward(outward, Motion(Vec3.zero(), -tree.gravity)))
+
+def dimension(S: Columns) -> Scalar:
+    """Return dim(span S), as a scalar: how many columns have a part outside the span of those before them.
+
+    From the pivots of the columns' Gram matrix, which `factor_semidefinite` keeps or drops.
+    """
+    return sum(factor_semidefinite([[dot(a, b) for b in S] for a in S]).independent_rows, 0.0)
+
+
+def split_force(inertia: Inertia, S: Sequence[Motion], f: Force) -> tuple[Force, Force]:
+    """Return (f_a, f_c) with f = f_a + f_c: f_a accelerates a body that may move in S, bearings oppose f_c.
+
+    f_a = I S (S^T I S)^-1 S^T f lies in I S, f_c in S^⊥; F^6 is their direct sum for any basis of S
+    (Example 3.1, Eq. 3.28). The acceleration is S (S^T I S)^-1 S^T f.
+    """
+    U = [inertia * s for s in S]
+    alpha = factor(joint_inertia(S, U, [0.0] * len(S))).solve([s.dot(f) for s in S])
+    accelerating = combine(U, alpha)
+    return accelerating, f - accelerating
+
+
+# Equations of motion collected into those of a bigger system (Featherstone 2008 §3.2, Eq. 3.10).
+#
+#     [H_1         ] [a_1]   [C_1]   [tau_1]
+#     [     H_2    ] [a_2] + [C_2] = [tau_2]
+#     [         ...] [...]   [...]   [ ... ]
+#
+# A subsystem is a system in joint coordinates, H a + C = tau, or one body in spatial coordinates, I a + p =
+# f: Plücker coordinates are generalized coordinates, so that both may be mixed.
+
+
+class Equations(NamedTuple):
+    """H a + C = tau: `H` (n, n) symmetric and positive definite, `C` (n,), `tau` (n,)."""
+
+    H: Matrix
+    C: Vector
+    tau: Vector
+
+
+def body_equations(inertia: Inertia, p: Force, f: Force) -> Equations:
+    """Return I a + p = f of one body in spatial coordinates: six equations (Eq. 2.69)."""
+    return Equations(inertia.matrix(), p.to_list(), f.to_list())
+
+
+def collect(systems: Iterable[Equations]) -> Equations:
+    """Return the equations of all systems as those of one (Eq. 3.10)."""
+    held = list(systems)
+    n = sum(len(system.C) for system in held)
+    H: Matrix = []
+    for system in held:
+        before, own = len(H), len(system.C)
+        H += [[0.0] * before + list(row) + [0.0] * (n - before - own) for row in system.H]
+    return Equations(H, [x for s in held for x in s.C], [x for s in held for x in s.tau])
+
+
+def free_acceleration(equations: Equations) -> Vector:
+    """Return a = H^-1 (tau - C): the motion without further constraints."""
+    H, C, tau = equations
+    return factor(H).solve([t - c for t, c in zip(tau, C, strict=True)])
 
 
 # Implicit motion constraints K a = k applied to a system (Featherstone 2008 §3.2, Eqs 3.15 and 3.17).
@@ -279,10 +305,8 @@ def forward_dynamics_by_projection(
     v: Scalars,
     tau: Scalars,
     *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
-    stabilization: Scalar | None = None,
+    stabilization: Stabilization = None,
+    **given: Unpack[Loads],
 ) -> list[Scalar]:
     """Solve M a + b = tau + external for a `(nv,)` by projecting the bodies' equations onto the joints.
 
@@ -290,27 +314,15 @@ def forward_dynamics_by_projection(
     """
     require_open_tree(tree, 'forward_dynamics with method="projection"')
     require_moving_mass(tree, 'forward_dynamics with method="projection"')
-    return free_acceleration(
-        projected_equations(
-            tree, q, v, tau, external_forces=external_forces, external_frame=external_frame, time=time
-        )
-    )
+    return free_acceleration(projected_equations(tree, q, v, tau, **given))
 
 
 def projected_equations(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    *,
-    external_forces: ExternalForces = None,
-    external_frame: str = "body",
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> Equations:
     """Return M a + b = tau of a tree: the equations of the bodies collected
     (Eq. 3.10) and projected (Eq. 3.21)."""
-    f_x = body_forces(tree, q, external_forces, external_frame, time)
-    moved = velocity_products(tree, q, v, f_x, time)
+    moved = velocity_products(tree, q, v, body_forces(tree, q, **given), given.get("time"))
 
     def step(body: Body, parent: Moving) -> tuple[Moving, Moving]:
         (X, S, _, _), c, _ = moved[body]
