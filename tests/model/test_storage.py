@@ -143,7 +143,7 @@ def test_any_finite_float_survives(numbers: list[float], offset: float) -> None:
     builder = ModelBuilder(gravity=(x, y, z))
     inertia = RigidInertia.from_compact(mass, Vec3(x, y, z), SymMat3(*moments))
     builder.add_body("a", "world", Revolute(), placement=scrx(0.1, offset), inertia=inertia, rest=offset)
-    content = storage._content(builder_model(builder), storage._saved_joint)
+    content = storage._content(builder_model(builder))
     restored = json.loads(json.dumps(content))
     assert bits(restored["bodies"][0]["inertia"]) == bits(inertia)
     assert bits(restored["bodies"][0]["rest"]) == bits([offset])

@@ -164,6 +164,12 @@ class Body:
         return link_transform(self.placement, self.joint.transform(self.own_q(q), time))
 
 
+def bounds_of(body: Body, part: str) -> tuple[float, ...]:
+    """Return the limits of one kind (a field of `Limits`), one for each coordinate of a body's joint."""
+    found: tuple[float, ...] | float = getattr(body.limits, part)
+    return found if isinstance(found, tuple) else (found,) * getattr(body, LIMITS[part])
+
+
 # Elements of a model other than its bodies: frames, loop joints, couplings, shape pairs and joint views.
 
 

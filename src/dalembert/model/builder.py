@@ -1,17 +1,17 @@
-"""The model builder: the only mutable object of the library, and the place where models are checked."""
+"""The model builder, the only mutable object of the library, where models are checked; DH tables."""
 
 from __future__ import annotations
 
 import functools
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple
 
-from dalembert.errors import ModelError, items_of, require_choice
+from dalembert.errors import ArgumentError, ModelError, items_of, require_choice
 from dalembert.model import checks, topology
 from dalembert.model.body import (
-    LOOP_PLACEMENTS,
     PER_VELOCITY,
     Body,
     Coupling,
@@ -21,46 +21,15 @@ from dalembert.model.body import (
     ShapePair,
 )
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
-from dalembert.model.joints import Joint
+from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
+from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
 from dalembert.model.shapes import Shape
 from dalembert.model.shapes.shape import checked_friction, checked_restitution, checked_shape
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
 from dalembert.model.values import rebuilt
-from dalembert.spatial import Placement, RigidInertia, Vec3
-
-BODY_ARGUMENTS: Final = (
-    *("joint_name", "joint", "placement", "inertia", "rest", "limits", "shapes"),
-    *PER_VELOCITY,
-)
-"""The arguments of `ModelBuilder.add_body`, beside both names, that a body holds under the same names."""
-
-Call: TypeAlias = tuple[str, dict[str, Any]]
-"""The name of a method of the builder and its arguments by name."""
-
-
-def builder_calls(model: Model) -> Iterator[Call]:
-    """Yield the calls of a builder that make the model again, but for its functions and its motors."""
-    names = (*model.bodies.names, WORLD_NAME)  # so that -1 is the world
-    for body in model.bodies:
-        own = {name: getattr(body, name) for name in BODY_ARGUMENTS}
-        yield "add_body", {"name": body.name, "parent": names[body.parent], **own}
-    for frame in model.frames:
-        yield "add_frame", {"name": frame.name, "body": names[frame.body], "placement": frame.placement}
-    for loop in model.loops:
-        ends = {"predecessor": names[loop.predecessor], "successor": names[loop.successor]}
-        own = {name: getattr(loop, name) for name in ("name", "joint", *LOOP_PLACEMENTS)}
-        yield "add_loop", own | ends
-    for coupling in model.couplings:
-        own = {name: getattr(coupling, name) for name in ("name", "offset", "dependent")}
-        yield "add_coupling", own | {"coefficients": dict(coupling.coefficients)}
-    for shape in model.world_shapes:
-        yield "add_shape", {"body": WORLD_NAME, "shape": shape}
-    for first, second in model.contact_exclusions:
-        yield "exclude_contact", {"body": first, "other": second}
-    for pair in model.contact_pairs:
-        yield "add_contact_pair", asdict(pair)
+from dalembert.spatial import AxialScrew, Placement, RigidInertia, ScrewChain, Vec3
 
 
 def number_bodies(pending: Mapping[str, tuple[str, Body]]) -> list[Body]:
@@ -346,7 +315,17 @@ class ModelBuilder:
             report=dict.fromkeys([*self._report, *checks.inspect_bodies(bodies, inertia)]),
             **self._placed_on(bodies),
         )
-        return self._with_constraints(model)
+        # The user's functions are added after a trial evaluation.
+        if not self._constraints and self._closure is None:
+            return model
+        constraints = [checked_constraint(item, model) for item in self._constraints.values()]
+        closure = None
+        if self._closure is not None:
+            function, names, timed = self._closure
+            for joint in names:
+                checks.require_known(self._joint_owner, joint, "set_loop_closure", "joint")
+            closure = checked_closure(function, names, timed, rebuilt(model, constraints=constraints))
+        return rebuilt(model, constraints=constraints, closure=closure)
 
     def _placed_on(self, bodies: Sequence[Body]) -> dict[str, Any]:
         """Return the frames and loops on numbered bodies, after checking all names of bodies and shapes."""
@@ -377,19 +356,6 @@ class ModelBuilder:
         ]
         return {"frames": frames, "loops": loops}
 
-    def _with_constraints(self, model: Model) -> Model:
-        """Return the model with the user's functions after a trial evaluation."""
-        if not self._constraints and self._closure is None:
-            return model
-        constraints = [checked_constraint(item, model) for item in self._constraints.values()]
-        closure = None
-        if self._closure is not None:
-            function, names, timed = self._closure
-            for joint in names:
-                checks.require_known(self._joint_owner, joint, "set_loop_closure", "joint")
-            closure = checked_closure(function, names, timed, rebuilt(model, constraints=constraints))
-        return rebuilt(model, constraints=constraints, closure=closure)
-
     def _refuse_taken(self, name: str, what: str) -> None:
         """Raise an error for a name in use: loop joints, tree joints and constraints share one namespace."""
         taken: dict[str, Mapping[str, Any]] = {"joint": self._joint_owner, "loop joint": self._loops}
@@ -397,3 +363,100 @@ class ModelBuilder:
             if name in others:
                 owner = f' (it already belongs to body "{others[name]}")' if kind == "joint" else ""
                 raise ModelError(f'{what}: there is already a {kind} "{name}"{owner}; choose another name')
+
+
+# Denavit-Hartenberg parameters, in the convention of Featherstone 2008 section 4.3 (the Springer Handbook's).
+#
+# Frame i stands on joint axis i. From frame i - 1: an axial screw about x_{i-1} by (alpha_i, a_i), then one
+# about z_i by (theta_i, d_i), of which the joint's own variable is a part:
+#
+#     X_T(i) = xlt([a_i 0 d_i]) rotx(alpha_i)        placement: R = Rx(alpha), p = R (a, 0, d)
+#
+# The classic convention of other textbooks places frame i on axis i + 1; `from_classic` converts it.
+
+Z = (0.0, 0.0, 1.0)
+DH_JOINTS: Final[dict[str, type[SingleAxisJoint]]] = {
+    joint.kind: joint for joint in (Revolute, Prismatic, Cylindrical, Helical)
+}
+
+
+class DHRow(NamedTuple):
+    """One row of a table of DH parameters: a, d [m], alpha, theta [rad].
+
+    `theta` and `d` are the values at joint position zero; `joint` is "revolute", "prismatic", "cylindrical"
+    or "helical", the last with `pitch` [m/rad].
+    """
+
+    a: float
+    alpha: float
+    d: float
+    theta: float = 0.0
+    joint: str = "revolute"
+    pitch: float = 0.0
+
+
+def dh_placement(row: DHRow) -> ScrewChain:
+    """Return the placement of a row's joint in the previous frame, as two axial screws."""
+    return ScrewChain(
+        (
+            AxialScrew(0, *_direction(row.alpha), float(row.a)),
+            AxialScrew(2, *_direction(row.theta), float(row.d)),
+        )
+    )
+
+
+def from_classic(rows: Sequence[DHRow]) -> tuple[tuple[DHRow, ...], DHRow]:
+    """Convert classic DH rows to the convention above; return them and the end effector's row.
+
+    The classic link transform is Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i): its a and alpha belong to the
+    next row here.
+    """
+    before = [(0.0, 0.0), *((row.a, row.alpha) for row in rows)]
+    moved = tuple(row._replace(a=a, alpha=alpha) for row, (a, alpha) in zip(rows, before))
+    a, alpha = before[-1]
+    return moved, DHRow(a, alpha, 0.0, 0.0)
+
+
+def dh_chain(
+    rows: Sequence[DHRow],
+    inertias: Sequence[RigidInertia],
+    *,
+    base: tuple[float, float] = (0.0, 0.0),
+    end_effector: DHRow | None = None,
+    names: Sequence[str] | None = None,
+    gravity: Sequence[float] = (0.0, 0.0, -9.81),
+    name: str = "chain",
+) -> Model:
+    """Build an unbranched chain with body frames placed by the DH rows (4 n + 6 parameters).
+
+    `base` is (theta_0, d_0), which locates x_0 and with it the first common perpendicular on the base's z
+    axis; `end_effector` adds a frame of that name.
+    """
+    if len(inertias) != len(rows):
+        raise ArgumentError(f"{len(rows)} rows but {len(inertias)} inertias; give one inertia a row")
+    labels = [f"link{i + 1}" for i in range(len(rows))] if names is None else list(names)
+    if len(labels) != len(rows):
+        raise ArgumentError(f"{len(rows)} rows but {len(labels)} names; give one name a row")
+    builder = ModelBuilder(gravity=gravity, name=name)
+    parent = WORLD_NAME
+    root = AxialScrew(2, *_direction(base[0]), float(base[1]))
+    for i, (row, inertia, label) in enumerate(zip(rows, inertias, labels)):
+        require_choice("joint of a DH row", row.joint, DH_JOINTS)
+        joint = DH_JOINTS[row.joint](Z) if row.joint != "helical" else Helical(Z, row.pitch)
+        placement = dh_placement(row)
+        whole = root @ placement if i == 0 else placement
+        builder.add_body(label, parent, joint, placement=whole.as_transform(), inertia=inertia)
+        parent = label
+    if end_effector is not None:
+        builder.add_frame("end_effector", parent, dh_placement(end_effector).as_transform())
+    return builder.build()
+
+
+def _direction(angle: float) -> tuple[float, float]:
+    """Return (cos, sin) with exact zeros and ones at quarter turns, so that structure folds."""
+    c, s = math.cos(angle), math.sin(angle)
+    if abs(c) < 1e-15:
+        return 0.0, math.copysign(1.0, s)
+    if abs(s) < 1e-15:
+        return math.copysign(1.0, c), 0.0
+    return c, s

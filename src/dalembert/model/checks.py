@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dalembert.errors import ArgumentError, InertiaError, ModelError, UnknownNameError
-from dalembert.model.body import LIMITS, Body, Limits
+from dalembert.model.body import LIMITS, Body, Limits, bounds_of
 from dalembert.model.joints import Joint
 from dalembert.spatial import Placement, Transform, physical_problems
 from dalembert.spatial.value import leaves, rebuild
@@ -141,10 +141,10 @@ def resolve_limits(limits: Any, nq: int, nv: int, what: str) -> Limits:
                 f"{what}: limits must be Limits(…) or a pair (lower, upper), {len(pair)} items were given"
             )
         limits = Limits(*pair)
-    found = {
-        part: _bounds(getattr(limits, part), nq if count == "nq" else nv, f"{what}: {part} limit")
-        for part, count in LIMITS.items()
-    }
+    found = {}
+    for part, count in LIMITS.items():
+        given, n = getattr(limits, part), nq if count == "nq" else nv
+        found[part] = per_coordinate(given, n, f"{what}: {part} limit", negative=True, infinite=True)
     for low, high in zip(found["lower"], found["upper"]):
         if low > high:
             raise ModelError(f"{what}: lower limit {low} is above upper limit {high}; exchange them")
@@ -175,14 +175,10 @@ def inspect_bodies(bodies: Sequence[Body], policy: str) -> list[str]:
         carries = body.index in has_child or any(body.inertia.leaves()) or any(body.armature)
         if body.nv and not carries:
             lines.append(f"{what} moves, has no mass and carries nothing: its acceleration is undefined")
-        lower, upper = _bounds(body.limits.lower, body.nq, what), _bounds(body.limits.upper, body.nq, what)
+        lower, upper = bounds_of(body, "lower"), bounds_of(body, "upper")
         if any(not low <= x <= high for low, x, high in zip(lower, body.joint.neutral(), upper)):
             lines.append(f'joint "{body.joint_name}": the neutral position is outside the limits')
     return lines
-
-
-def _bounds(value: Any, n: int, what: str) -> tuple[float, ...]:
-    return per_coordinate(value, n, what, negative=True, infinite=True)
 
 
 def _sequence(value: Any, what: str) -> Sequence[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError
-from dalembert.model.body import Body
+from dalembert.model.body import Body, bounds_of
 from dalembert.scalar import Scalar
 
 if TYPE_CHECKING:
@@ -90,35 +90,31 @@ def unit_quaternions(model: Model) -> tuple[slice, ...]:
 def random_state(
     model: Model, seed: int | np.random.Generator
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Draw q uniformly within the limits and v from a unit normal distribution, clipped to the speed limits.
+    """Draw q `(nq,)` uniformly within the limits and v `(nv,)` from a unit normal distribution, clipped to
+    the speed limits; the same seed gives the same state.
 
     A joint without limits is drawn over a full turn or from -1 to 1 m. If a dependent joint follows a single
     other one, its limits bound that one too.
     """
-    if (
-        isinstance(seed, bool)
-        or not isinstance(seed, int | np.integer | np.random.Generator)
-        or (not isinstance(seed, np.random.Generator) and seed < 0)
-    ):
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool) and seed >= 0
+    if not whole and not isinstance(seed, np.random.Generator):
         raise ArgumentError("random_state: seed is a whole number that is not negative, or a NumPy Generator")
     rng = np.random.default_rng(seed)
     q: list[float] = []
     v: list[float] = []
     bounds = _coupled_bounds(model)
     for body in _independent(model):
-        lower, upper = _vector(body.limits.lower, body.nq), _vector(body.limits.upper, body.nq)
-        if body.index in bounds:
-            lower, upper = bounds[body.index]
-        q.extend(body.joint.random(rng, lower, upper))
-        speed = np.array(_vector(body.limits.velocity, body.nv))
+        limits = bounds_of(body, "lower"), bounds_of(body, "upper")
+        q.extend(body.joint.random(rng, *bounds.get(body.index, limits)))
+        speed = np.array(bounds_of(body, "velocity"))
         v.extend(np.clip(rng.standard_normal(body.nv), -speed, speed).tolist())
     return np.array(q, dtype=np.float64), np.array(v, dtype=np.float64)
 
 
-def _coupled_bounds(model: Model) -> dict[int, tuple[list[float], list[float]]]:
+def _coupled_bounds(model: Model) -> dict[int, tuple[tuple[float, ...], tuple[float, ...]]]:
     """Return the tighter limits of joints that others follow, by body index."""
     at = {body.q_slice.start: body for body in model.bodies if body.dependence is None and body.nq == 1}
-    bounds: dict[int, tuple[list[float], list[float]]] = {}
+    bounds: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {}
     for body in model.bodies:
         if body.dependence is None or len(body.dependence.terms) != 1:
             continue
@@ -126,20 +122,13 @@ def _coupled_bounds(model: Model) -> dict[int, tuple[list[float], list[float]]]:
         if ratio == 0.0:
             continue
         leader = at[place]
-        own, follower = (
-            [_vector(limit, 1)[0] for limit in (of.limits.lower, of.limits.upper)] for of in (leader, body)
-        )
-        low, high = bounds.get(leader.index, ([own[0]], [own[1]]))
-        ends = [(limit - offset) / ratio for limit in follower]
-        tighter = [max(low[0], min(ends))], [min(high[0], max(ends))]
-        if tighter[0][0] <= tighter[1][0]:
-            bounds[leader.index] = tighter
+        (low,), (high,) = bounds.get(leader.index, (bounds_of(leader, "lower"), bounds_of(leader, "upper")))
+        ends = [(limit - offset) / ratio for limit in bounds_of(body, "lower") + bounds_of(body, "upper")]
+        low, high = max(low, min(ends)), min(high, max(ends))
+        if low <= high:
+            bounds[leader.index] = (low,), (high,)
     return bounds
 
 
 def _independent(model: Model) -> list[Body]:
     return [body for body in model.bodies if body.dependence is None]
-
-
-def _vector(value: Sequence[float] | float, n: int) -> list[float]:
-    return [value] * n if isinstance(value, (int, float)) else list(value)

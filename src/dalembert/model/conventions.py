@@ -84,6 +84,8 @@ FORMS: Final[dict[str, dict[str, Form]]] = {
     },
 }
 
+ENGINES: Final = tuple(FORMS["free"])
+
 SIZES: Final = {
     **dict.fromkeys(("angle", "omega"), 1),
     **dict.fromkeys(("x y", "cos sin", "slide body", "slide parent"), 2),
@@ -161,8 +163,6 @@ ROTATIONS: Final[dict[str, tuple[Callable[[Body, Array], Array], Callable[[Array
 }
 """How each form of a rotation is read and written."""
 
-ENGINES: Final = ("dalembert", "pinocchio", "mujoco", "drake", "dart", "pybullet")
-
 
 def convert_state(
     model: Model,
@@ -190,7 +190,10 @@ def convert_state(
         raise DtypeError(f"the first argument of convert_state must be a Model, got {type(model).__name__}")
     for engine in (source, target):
         require_choice("engine", engine, ENGINES)
-    turning = _continuous(model, continuous)
+    turning = frozenset(require_names("continuous", continuous))
+    for name in turning:
+        if (kind := model.joint(name).kind) != "revolute":
+            raise ModelError(f'joint "{name}" is of kind {kind}; only revolute joints are continuous')
     sequence = _order(model, order)
     read = _layout(model, source, turning, sequence)
     write = _layout(model, target, turning, sequence)
@@ -270,25 +273,13 @@ def _layout(model: Model, engine: str, continuous: frozenset[str], order: Sequen
         if body.dependence is not None:
             continue
         kind = "continuous" if body.joint_name in continuous else body.joint.kind
-        if (
-            kind not in FORMS
-            and engine != "dalembert"
-            and (body.nq != body.nv or body.joint.unit_quaternions)
-        ):
+        form = FORMS[kind][engine] if kind in FORMS else None
+        curved = body.nq != body.nv or body.joint.unit_quaternions
+        if form is None and engine != "dalembert" and curved:
             raise ModelError(f'joint "{body.joint_name}" of kind {kind} has no counterpart in {engine}')
-        parts.append(Part(body, FORMS[kind][engine] if kind in FORMS else None, q_start, v_start))
+        parts.append(Part(body, form, q_start, v_start))
         q_start, v_start = q_start + parts[-1].nq, v_start + body.nv
     return parts
-
-
-def _continuous(model: Model, names: Iterable[str]) -> frozenset[str]:
-    found = frozenset(require_names("continuous", names))
-    for name in found:
-        if model.joint(name).kind != "revolute":
-            raise ModelError(
-                f'joint "{name}" is of kind {model.joint(name).kind}; only revolute joints are continuous'
-            )
-    return found
 
 
 def _order(model: Model, names: Sequence[str] | None) -> list[Body]:

@@ -82,11 +82,14 @@ def simplify_inertias(
         raise ArgumentError(f"simplify_inertias takes a Model, got {type(model).__name__}")
     require_choice("kind of inertia parameters", parameters, PARAMETERS)
     inertias = [body.inertia for body in model.bodies]
-    resting = _resting(model)
+    resting = {-1}  # the bodies that never move: no joint between them and the world has a freedom
+    for body in model.bodies:
+        if body.nv == 0 and not body.joint.time_dependent and body.parent in resting:
+            resting.add(body.index)
     for body in reversed(model.bodies):
         if body.joint.time_dependent:
             continue
-        on_world = body.parent < 0 or resting[body.parent]
+        on_world = body.parent in resting
         inertias[body.index], part = _split(body.joint, inertias[body.index], on_world, parameters)
         if not on_world:
             X = body.placement.as_transform() @ body.joint.transform(body.joint.neutral())
@@ -138,20 +141,7 @@ def augmented_inertias(model: Model, *, every_joint: bool = False) -> list[Rigid
     return augmented
 
 
-def _resting(model: Model) -> list[bool]:
-    """Return for each body whether it never moves: no joint between it and the world has a freedom."""
-    resting: list[bool] = []
-    for body in model.bodies:
-        still = body.nv == 0 and not body.joint.time_dependent
-        resting.append(still and (body.parent < 0 or resting[body.parent]))
-    return resting
-
-
 # the ten parameters (m, h_x, h_y, h_z, then xx, yy, zz, xy, xz, yz of I or J) as columns of numbers
-
-
-def _numbers(inertia: RigidInertia) -> Array:
-    return np.array([float(x) for x in inertia.leaves()])
 
 
 def _inertia(numbers: Array) -> RigidInertia:
@@ -169,7 +159,7 @@ def _split(
         C[4:7, 4:7] = 0.5 - np.eye(3)
         C[7:, 7:] = -np.eye(3)
     family, zeros = _family(joint, on_world, frame, C)
-    y = C @ _numbers(frame.apply(inertia))
+    y = C @ np.array([float(x) for x in frame.apply(inertia).leaves()])
     part = family @ y[zeros]
     rest = y - part
     rest[zeros] = 0.0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError
-from dalembert.model import checks, configuration, coupling, topology, values
+from dalembert.model import checks, configuration, coupling, surgery, topology, values
 from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
@@ -26,7 +26,7 @@ from dalembert.model.user_functions import (
     watches_of,
 )
 from dalembert.scalar import Scalar
-from dalembert.spatial import FrozenValueError, Mat3, Placement, Transform, Vec3
+from dalembert.spatial import FrozenValueError, Mat3, Transform, Vec3
 
 Array = npt.NDArray[np.float64]
 
@@ -228,9 +228,7 @@ class Model(Tree):
         """Return q `(nq,)` with every joint at zero displacement."""
         return np.array(configuration.neutral(self), dtype=np.float64)
 
-    def random_state(self, seed: int | np.random.Generator) -> tuple[Array, Array]:
-        """Draw q `(nq,)` and v `(nv,)` within the limits; the same seed gives the same state."""
-        return configuration.random_state(self, seed)
+    random_state = configuration.random_state
 
     # loops and couplings
 
@@ -252,8 +250,7 @@ class Model(Tree):
                 "only; put the coupling into gamma"
             )
         constraints = [
-            dataclasses.replace(item, function=transfer_constraint(item, self, lambda name: name))
-            for item in self.constraints
+            dataclasses.replace(item, function=transfer_constraint(item, self)) for item in self.constraints
         ]
         bodies = coupling.place_coordinates(self.bodies)
         return values.rebuilt(self, bodies=bodies, couplings=(), constraints=constraints)
@@ -281,25 +278,9 @@ class Model(Tree):
 
     # surgery: each returns a new model
 
-    def lock(self, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
-        """Return the model with these joints fixed at the configuration q (default: neutral)."""
-        from dalembert.model import surgery
-
-        return surgery.lock(self, joints, q)
-
-    def attach(
-        self, other: Model, at: str = WORLD_NAME, *, prefix: str = "", placement: Placement | None = None
-    ) -> Model:
-        """Return the model with `other` attached at the frame `at`, its names prefixed."""
-        from dalembert.model import surgery
-
-        return surgery.attach(self, other, at, prefix=prefix, placement=placement)
-
-    def lumped(self) -> Model:
-        """Return the model with every fixed body merged into its parent; the body's frame keeps its name."""
-        from dalembert.model import surgery
-
-        return surgery.merge_fixed_bodies(self)
+    lock = surgery.lock
+    attach = surgery.attach
+    lumped = surgery.merge_fixed_bodies
 
     def tree(self) -> Model:
         """Return the spanning tree: this model without loop joints and other constraints."""
@@ -334,25 +315,48 @@ class Model(Tree):
         ground = Plane(name=name, placement=place, friction=coefficients, restitution=restitution)
         return values.rebuilt(self, world_shapes=(*self.world_shapes, ground))
 
-    def value(self, name: str) -> Any:
-        """Return a named number or read-only array, such as "upper.mass" or "elbow.placement"."""
-        return values.value(self, name)
-
-    def value_names(self) -> tuple[str, ...]:
-        """Return every name that `value`, `with_values` and run-time parameters accept."""
-        return values.value_names(self)
-
-    def with_values(
-        self, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
-    ) -> Model:
-        """Return the model with other values under the given names, checked as by the builder."""
-        return values.with_values(self, new, inertia=inertia)
+    value = values.value
+    value_names = values.value_names
+    with_values = values.with_values
 
     # text
 
     def summary(self) -> str:
-        """Return a table of the model and the conventions of its numbers."""
-        return summary(self)
+        """Return a table of the tree with joints, slices of q and v and masses; then frames, loops, couplings
+        and the conventions of the numbers.
+        """
+        rows = [
+            (drawing + body.name, body.joint_name, body.joint.kind, str(body.nv),
+             _range(body.q_slice, body), _range(body.v_slice, body), _number(body.inertia.mass))
+            for body, drawing in zip(self.bodies, _drawings(self.parents))
+        ]  # fmt: skip
+        listed = [HEADER, *(rows[i] for i in _preorder(self.parents)[:MAX_ROWS])]
+        widths = [max(map(len, column)) for column in zip(*listed)]
+        head, *table = (
+            "  ".join(
+                text.rjust(w) if k >= 3 else text.ljust(w) for k, (text, w) in enumerate(zip(row, widths))
+            )
+            for row in listed
+        )
+        gravity = ", ".join(_number(g) for g in self.gravity)
+        roots = [body for body in self.bodies if body.parent < 0]
+        kinds = ["floating" if body.joint.kind == "free" else body.joint.kind for body in roots]
+        base = ", ".join(f"{body.name} ({kind})" for body, kind in zip(roots, kinds))
+        lines = [
+            f"{self.name}: {len(self.bodies)} bodies, nq = {self.nq}, nv = {self.nv}, "
+            f"total mass {_number(self.total_mass)} kg, gravity ({gravity}) m/s²",
+            f"base: world is fixed; standing on it: {base}",
+            "",
+            *(row.rstrip() for row in (head, "  ".join("─" * w for w in widths), *table)),
+        ]
+        if len(rows) > MAX_ROWS:
+            lines.append(f"… and {len(rows) - MAX_ROWS} bodies more")
+        for title, items, is_list in _sections(self):
+            if items and is_list:
+                lines += ["", title, *(f"  {item}" for item in items)]
+            elif items:
+                lines += ["", f"{title}: {', '.join(items)}"]
+        return "\n".join(lines)
 
     def to_json(self) -> str:
         """Return the model as JSON text, from which `Model.from_json` restores it bit for bit."""
@@ -404,6 +408,7 @@ def require_model(model: object) -> Model:
 
 # The summary of a model as a table of text.
 
+HEADER = ("body", "joint", "type", "dof", "q", "v", "mass [kg]")
 MAX_ROWS = 400
 """Bodies beyond these are counted, not listed."""
 MAX_LISTED = 40
@@ -418,36 +423,6 @@ CONVENTIONS = (
     "spherical joint: v = angular velocity in the successor",
     "planar joint: q = (x, y, angle) in the parent, v = (omega, v_x, v_y) in the successor",
 )
-
-
-def summary(model: Model) -> str:
-    """Return a table of the tree with joints, slices of q and v and masses; then frames, loops, couplings."""
-    header = ("body", "joint", "type", "dof", "q", "v", "mass [kg]")
-    rows = [
-        (drawing + body.name, body.joint_name, body.joint.kind, str(body.nv), _range(body.q_slice, body),
-         _range(body.v_slice, body), _number(body.inertia.mass))
-        for body, drawing in zip(model.bodies, _drawings(model))
-    ]  # fmt: skip
-    order = _preorder(model)[:MAX_ROWS]
-    gravity = ", ".join(_number(g) for g in model.gravity)
-    roots = [body for body in model.bodies if body.parent < 0]
-    kinds = ["floating" if body.joint.kind == "free" else body.joint.kind for body in roots]
-    base = ", ".join(f"{body.name} ({kind})" for body, kind in zip(roots, kinds))
-    lines = [
-        f"{model.name}: {len(model.bodies)} bodies, nq = {model.nq}, nv = {model.nv}, "
-        f"total mass {_number(model.total_mass)} kg, gravity ({gravity}) m/s²",
-        f"base: world is fixed; standing on it: {base}",
-        "",
-        *_table(header, [rows[i] for i in order]),
-    ]
-    if len(rows) > MAX_ROWS:
-        lines.append(f"… and {len(rows) - MAX_ROWS} bodies more")
-    for title, items, is_list in _sections(model):
-        if items and is_list:
-            lines += ["", title, *(f"  {item}" for item in items)]
-        elif items:
-            lines += ["", f"{title}: {', '.join(items)}"]
-    return "\n".join(lines)
 
 
 def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
@@ -490,34 +465,30 @@ def _shorten(items: list[str]) -> list[str]:
     return items[:MAX_LISTED] + more
 
 
-def _preorder(model: Model) -> list[int]:
+def _preorder(parents: Sequence[int]) -> list[int]:
     """Return the body indices in depth-first order, as the tree is drawn."""
-    below: list[list[int]] = [[] for _ in range(len(model.bodies) + 1)]
-    for i, parent in enumerate(model.parents):
+    below: list[list[int]] = [[] for _ in range(len(parents) + 1)]
+    for i, parent in enumerate(parents):
         below[parent].append(i)
-    order, stack = [], list(reversed(below[-1]))
+    order, stack = [], below[-1][::-1]
     while stack:
-        i = stack.pop()
-        order.append(i)
-        stack.extend(reversed(below[i]))
+        order.append(stack.pop())
+        stack += reversed(below[order[-1]])
     return order
 
 
-def _drawings(model: Model) -> list[str]:
+def _drawings(parents: Sequence[int]) -> list[str]:
     """Return the branch that leads to each body, in box characters."""
-    last = {parent: i for i, parent in enumerate(model.parents)}  # the last child of every body
-    stems = {-1: ""}
-    depth = {-1: 0}
-    drawings = []
-    for i, parent in enumerate(model.parents):
-        depth[i] = depth[parent] + 1
-        is_last = last[parent] == i
-        if depth[i] > MAX_DRAWN_DEPTH:
-            stems[i] = stems[parent]
-            drawings.append(f"{stems[parent]}… (depth {depth[i]}) ")
-            continue
-        drawings.append(stems[parent] + ("└─ " if is_last else "├─ "))
-        stems[i] = stems[parent] + ("   " if is_last else "│  ")
+    last = {parent: i for i, parent in enumerate(parents)}  # the last child of every body
+    stems, drawings = {-1: ""}, []
+    for i, (parent, depth) in enumerate(zip(parents, topology.depths(parents))):
+        stem, is_last = stems[parent], last[parent] == i
+        if depth > MAX_DRAWN_DEPTH:
+            stems[i] = stem
+            drawings.append(f"{stem}… (depth {depth}) ")
+        else:
+            stems[i] = stem + ("   " if is_last else "│  ")
+            drawings.append(stem + ("└─ " if is_last else "├─ "))
     return drawings
 
 
@@ -531,13 +502,3 @@ def _range(places: slice, body: Body) -> str:
 
 def _number(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) and math.isfinite(value) else str(value)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(len(row[k]) for row in (header, *rows)) for k in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        texts = [text.rjust(w) if k >= 3 else text.ljust(w) for k, (text, w) in enumerate(zip(row, widths))]
-        return "  ".join(texts).rstrip()
-
-    return [line(header), "  ".join("─" * w for w in widths), *(line(row) for row in rows)]

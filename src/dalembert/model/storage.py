@@ -16,14 +16,15 @@ import weakref
 from collections.abc import Callable, Mapping
 from numbers import Real
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dalembert.errors import DalembertError, ModelError, short_repr
 from dalembert.model.body import LIMITS, LOOP_PLACEMENTS, PER_VELOCITY, Limits
-from dalembert.model.builder import BODY_ARGUMENTS, ModelBuilder, builder_calls
+from dalembert.model.builder import ModelBuilder
 from dalembert.model.checks import require_known
 from dalembert.model.joints import REGISTRY, Joint, joint_from_data
 from dalembert.model.shapes import Shape, shape_kinds
+from dalembert.model.surgery import BODY_ARGUMENTS, builder_calls
 from dalembert.model.user_functions import KnownFunction
 from dalembert.spatial import AxialScrew, Mat3, Placement, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 
@@ -108,16 +109,15 @@ class Reader:
             raise ModelError(f'{self.place}: "{key}" must be {expected}, got {short_repr(found)}')
         return found
 
-    def close(self) -> None:
-        if self._data:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Reject entries that were not taken, unless reading has failed already."""
+        if self._data and kind is None:
             raise ModelError(
                 f"{self.place} has unknown entries {sorted(self._data)}; is it from a newer version?"
             )
-
-    def expect(self, key: str, wanted: object) -> None:
-        found = self.take(key)
-        if type(found) is not type(wanted) or found != wanted:
-            raise ModelError(f'{self.place}: "{key}" is {short_repr(found)}, this version reads {wanted!r}')
 
     def text(self, key: str) -> str:
         return str(self.take(key, str, "text"))
@@ -134,9 +134,6 @@ class Reader:
         if count is not None and len(found) != count:
             raise ModelError(f'{self.place}: "{key}" has {len(found)} numbers, {count} expected')
         return found
-
-    def numbers_or_none(self, key: str) -> tuple[float, ...] | None:
-        return self.take(key) if self._data.get(key, key) is None else self.numbers(key)
 
     def names(self, key: str) -> list[str]:
         return [str(item) for item in self.items(key)]
@@ -168,47 +165,39 @@ class Reader:
         return RigidInertia.from_compact(mass, Vec3(x, y, z), SymMat3(*moments))
 
     def limits(self, key: str) -> Limits:
-        inner = self.reader(key)
-        limits = Limits(**{part: inner.numbers(part) for part in LIMITS})
-        inner.close()
-        return limits
-
-    def shapes(self, key: str, optional: bool = False) -> list[Shape]:
-        return [item.shape() for item in self.readers(key, optional)]
+        with self.reader(key) as inner:
+            return Limits(**{part: inner.numbers(part) for part in LIMITS})
 
     def placement(self, key: str) -> Placement:
-        inner = self.reader(key)
-        found: Placement
-        if "chain" in inner._data:
-            found = ScrewChain(
-                [Reader({"factor": f}, inner.place).placement("factor") for f in inner.items("chain")]
-            )
-        elif "screw" in inner._data:
-            axis = inner.take("axis")
-            if axis not in (0, 1, 2):
-                raise ModelError(f'{inner.place}: "axis" is {short_repr(axis)}; 0, 1 or 2 expected')
-            found = AxialScrew(axis, *inner.numbers("screw", 3))
-        else:
-            found = Transform(Mat3(*inner.numbers("rotation", 9)), Vec3(*inner.numbers("translation", 3)))
-        inner.close()
-        return found
+        with self.reader(key) as inner:
+            if "chain" in inner._data:
+                factors = [Reader({"factor": f}, inner.place) for f in inner.items("chain")]
+                return ScrewChain([factor.placement("factor") for factor in factors])
+            if "screw" in inner._data:
+                axis = inner.take("axis")
+                if axis not in (0, 1, 2):
+                    raise ModelError(f'{inner.place}: "axis" is {short_repr(axis)}; 0, 1 or 2 expected')
+                return AxialScrew(axis, *inner.numbers("screw", 3))
+            return Transform(Mat3(*inner.numbers("rotation", 9)), Vec3(*inner.numbers("translation", 3)))
 
-    def shape(self) -> Shape:
-        kind: Any = require_known(shape_kinds(), self.text("type"), self.place, "shape")
-        placement = self.placement("placement")
-        fields = {key: tuple(item) if isinstance(item, list) else item for key, item in self._data.items()}
-        if "readable" in fields:  # which files may be read is not for the text to say
-            raise ModelError(f'{self.place} has the unknown entry "readable"')
-        for name in ("visual", "collision"):
-            if not isinstance(fields.get(name, True), bool):
-                raise ModelError(
-                    f'{self.place}: "{name}" must be true or false, got {short_repr(fields[name])}'
-                )
-        try:
-            shape: Shape = kind(placement=placement, **fields)
-            return shape
-        except (DalembertError, TypeError, ValueError) as error:
-            raise ModelError(f"{self.place}: {error}") from error
+    def shapes(self, key: str, optional: bool = False) -> list[Shape]:
+        found: list[Shape] = []
+        for item in self.readers(key, optional):
+            kind: Any = require_known(shape_kinds(), item.text("type"), item.place, "shape")
+            placement = item.placement("placement")
+            fields = {name: tuple(x) if isinstance(x, list) else x for name, x in item._data.items()}
+            if "readable" in fields:  # which files may be read is not for the text to say
+                raise ModelError(f'{item.place} has the unknown entry "readable"')
+            for name in ("visual", "collision"):
+                if not isinstance(fields.get(name, True), bool):
+                    raise ModelError(
+                        f'{item.place}: "{name}" must be true or false, got {short_repr(fields[name])}'
+                    )
+            try:
+                found.append(kind(placement=placement, **fields))
+            except (DalembertError, TypeError, ValueError) as error:
+                raise ModelError(f"{item.place}: {error}") from error
+        return found
 
     def _number(self, found: Any, key: str) -> float:
         if found in ("inf", "-inf"):
@@ -243,7 +232,9 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "shapes": Reader.shapes,
     "joints": Reader.names,
     "offset": Reader.number,
-    "friction": Reader.numbers_or_none,
+    "friction": lambda reader, key: (
+        reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key)
+    ),
     "restitution": Reader.take,
 }
 """How an entry is read; all others are text."""
@@ -260,7 +251,7 @@ def to_json(model: Model) -> str:
             f"{[*functions, 'the loop closure'][0]} is a function and cannot be saved as data; save "
             "model.tree() and what the function is made of, and add it again when loading"
         )
-    content = _content(model, _saved_joint) | {"report": list(model.report)}
+    content = _content(model) | {"report": list(model.report)}
     lines = []
     for key, part in content.items():
         if isinstance(part, list) and part and isinstance(part[0], dict):
@@ -273,7 +264,7 @@ def to_json(model: Model) -> str:
 
 def digest(model: Model) -> str:
     """Return a SHA-256 of everything but the report; a user's function is identified within this process."""
-    content = _content(model, _joint_identity)
+    content = _content(model, with_functions=True)
     if model.constraints:
         content["constraints"] = [
             [item.name, item.kind, _identity(item.function)] for item in model.constraints
@@ -288,12 +279,15 @@ def from_json(text: str | bytes) -> Model:
     from dalembert.model.values import rebuilt
 
     try:
-        content = Reader(parse(text), "model")
-        content.expect("format", FORMAT)
-        content.expect("version", FORMAT_VERSION)
-        model = _build(content)
-        report = tuple(str(line) for line in content.items("report"))
-        content.close()
+        with Reader(parse(text), "model") as content:
+            for key, wanted in (("format", FORMAT), ("version", FORMAT_VERSION)):
+                found = content.take(key)
+                if type(found) is not type(wanted) or found != wanted:
+                    raise ModelError(
+                        f'{content.place}: "{key}" is {short_repr(found)}, this version reads {wanted!r}'
+                    )
+            model = _build(content)
+            report = content.names("report")
         return rebuilt(model, report=report)
     except DalembertError:
         raise
@@ -305,8 +299,8 @@ def from_json(text: str | bytes) -> Model:
         ) from error
 
 
-def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]:
-    """Return the model as dictionaries, lists, strings and floats."""
+def _content(model: Model, *, with_functions: bool = False) -> dict[str, Any]:
+    """Return the model as dictionaries, lists, strings and floats, joints of functions by their tokens."""
     content: dict[str, Any] = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -314,7 +308,7 @@ def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]
         "gravity": _floats(model.gravity.to_list(), "gravity"),
         **{section: [] for section in ("bodies", "frames", "loops", "couplings")},
         "actuated": list(model.actuated),
-        "world_shapes": [_data(shape, "world", joint) for shape in model.world_shapes],
+        "world_shapes": [_data(shape, "world", with_functions) for shape in model.world_shapes],
         "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
         "contact_pairs": [],
     }
@@ -326,38 +320,36 @@ def _content(model: Model, joint: Callable[[Joint, str], Any]) -> dict[str, Any]
         if method in sections:
             section, keys = sections[method]
             owner = arguments.get("name", "")
-            content[section].append({key: _data(arguments[key], owner, joint) for key in keys})
+            content[section].append({key: _data(arguments[key], owner, with_functions) for key in keys})
     return content
 
 
-def _data(value: Any, owner: str, joint: Callable[[Joint, str], Any]) -> Any:
+def _data(value: Any, owner: str, with_functions: bool) -> Any:
     """Return an argument of the builder as plain data; `owner` names it in errors."""
     if isinstance(value, Joint):
-        return joint(value, owner)
+        try:
+            return value.to_data()
+        except ModelError as error:
+            if with_functions:  # its structure, with a token for each function
+                return [_identity(value.structure()), _floats(value.parameters(), owner)]
+            raise ModelError(f'joint "{owner}": {error}') from error
+    if isinstance(value, AxialScrew):
+        return {"axis": value.axis, "screw": _floats([value.c, value.s, value.d], owner)}
+    if isinstance(value, ScrewChain):
+        return {"chain": [_data(factor, owner, False) for factor in value.factors]}
     if isinstance(value, Placement):
-        return _placement_data(value, owner)
+        return {"rotation": _floats(value.R.leaves(), owner), "translation": _floats(value.p.leaves(), owner)}
     if isinstance(value, RigidInertia):
         return _floats(value.leaves(), owner)
     if isinstance(value, Limits):
         return {part: _floats(getattr(value, part), owner) for part in LIMITS}
     if isinstance(value, Shape):
         own = dict(value.data())
-        return {"type": value.kind} | own | {"placement": _placement_data(value.placement, owner)}
+        return {"type": value.kind} | own | {"placement": _data(value.placement, owner, False)}
     if isinstance(value, tuple | list):
         number = isinstance(value, tuple) and not any(isinstance(item, Shape) for item in value)
-        return _floats(value, owner) if number else [_data(item, owner, joint) for item in value]
+        return _floats(value, owner) if number else [_data(item, owner, with_functions) for item in value]
     return value
-
-
-def _placement_data(placement: Placement, owner: str) -> dict[str, Any]:
-    if isinstance(placement, AxialScrew):
-        return {"axis": placement.axis, "screw": _floats([placement.c, placement.s, placement.d], owner)}
-    if isinstance(placement, ScrewChain):
-        return {"chain": [_placement_data(factor, owner) for factor in placement.factors]}
-    return {
-        "rotation": _floats(placement.R.leaves(), owner),
-        "translation": _floats(placement.p.leaves(), owner),
-    }
 
 
 def _floats(values: Any, owner: str) -> list[float | str]:
@@ -371,21 +363,6 @@ def _floats(values: Any, owner: str) -> list[float | str]:
         number = float(value)
         found.append(number if math.isfinite(number) else str(number))
     return found
-
-
-def _saved_joint(joint: Joint, name: str) -> Any:
-    try:
-        return joint.to_data()
-    except ModelError as error:
-        raise ModelError(f'joint "{name}": {error}') from error
-
-
-def _joint_identity(joint: Joint, name: str) -> Any:
-    """Return the joint's data or, where functions define it, its structure with a token for each function."""
-    try:
-        return joint.to_data()
-    except ModelError:
-        return [_identity(joint.structure()), _floats(joint.parameters(), name)]
 
 
 def _identity(part: Any) -> Any:
@@ -426,16 +403,16 @@ def _build(content: Reader) -> Model:
     builder = ModelBuilder(gravity=content.numbers("gravity", 3), name=content.text("name"))
     for section, (method, keys) in SECTIONS.items():
         for item in content.readers(section, optional=section == "contact_pairs"):
-            arguments = {key: READERS.get(key, Reader.text)(item, key) for key in keys}
-            if "joints" in arguments:
-                joints, k = arguments.pop("joints"), arguments["coefficients"]
-                if len(k) != len(joints):
-                    raise ModelError(
-                        f'{item.place}: "coefficients" has {len(k)} numbers, {len(joints)} expected'
-                    )
-                arguments["coefficients"] = dict(zip(joints, k))
-            getattr(builder, method)(**arguments)
-            item.close()
+            with item:
+                arguments = {key: READERS.get(key, Reader.text)(item, key) for key in keys}
+                if "joints" in arguments:
+                    joints, k = arguments.pop("joints"), arguments["coefficients"]
+                    if len(k) != len(joints):
+                        raise ModelError(
+                            f'{item.place}: "coefficients" has {len(k)} numbers, {len(joints)} expected'
+                        )
+                    arguments["coefficients"] = dict(zip(joints, k))
+                getattr(builder, method)(**arguments)
     builder.set_actuated(content.names("actuated"))
     for shape in content.shapes("world_shapes", optional=True):
         builder.add_shape("world", shape)

@@ -2,23 +2,59 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError, ShapeError
-from dalembert.model.body import Body
-from dalembert.model.builder import Call, ModelBuilder, builder_calls
+from dalembert.model.body import LOOP_PLACEMENTS, PER_VELOCITY
 from dalembert.model.joints import Fixed
-from dalembert.model.model import Model
 from dalembert.model.shapes import Shape
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import transfer_constraint
-from dalembert.spatial import Placement, RigidInertia, Transform
+from dalembert.spatial import Placement, Transform
+
+if TYPE_CHECKING:
+    from dalembert.model.builder import ModelBuilder
+    from dalembert.model.model import Model
+
+BODY_ARGUMENTS: Final = (
+    *("joint_name", "joint", "placement", "inertia", "rest", "limits", "shapes"),
+    *PER_VELOCITY,
+)
+"""The arguments of `ModelBuilder.add_body`, beside both names, that a body holds under the same names."""
+
+Call: TypeAlias = tuple[str, dict[str, Any]]
+"""The name of a method of the builder and its arguments by name."""
+
+
+def builder_calls(model: Model) -> Iterator[Call]:
+    """Yield the calls of a builder that make the model again, but for its functions and its motors."""
+    names = (*model.bodies.names, WORLD_NAME)  # so that -1 is the world
+    for body in model.bodies:
+        own = {name: getattr(body, name) for name in BODY_ARGUMENTS}
+        yield "add_body", {"name": body.name, "parent": names[body.parent], **own}
+    for frame in model.frames:
+        yield "add_frame", {"name": frame.name, "body": names[frame.body], "placement": frame.placement}
+    for loop in model.loops:
+        ends = {"predecessor": names[loop.predecessor], "successor": names[loop.successor]}
+        own = {name: getattr(loop, name) for name in ("name", "joint", *LOOP_PLACEMENTS)}
+        yield "add_loop", own | ends
+    for coupling in model.couplings:
+        own = {name: getattr(coupling, name) for name in ("name", "offset", "dependent")}
+        yield "add_coupling", own | {"coefficients": dict(coupling.coefficients)}
+    for shape in model.world_shapes:
+        yield "add_shape", {"body": WORLD_NAME, "shape": shape}
+    for first, second in model.contact_exclusions:
+        yield "exclude_contact", {"body": first, "other": second}
+    for pair in model.contact_pairs:
+        yield "add_contact_pair", asdict(pair)
+
 
 Rename = Callable[[str], str]
+"""The new name for an old one; `str` itself keeps every name."""
 
 
 def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) -> Model:
@@ -30,7 +66,13 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
     if isinstance(joints, str):
         raise ArgumentError(f'lock takes a list of joint names; write ["{joints}"]')
     names = {model.joint(name).name for name in joints}
-    positions = _positions(model, q)
+    configuration = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
+    if configuration.shape != (model.nq,):
+        raise ShapeError(f"q has shape {configuration.shape}, expected ({model.nq},)")
+    if not np.all(np.isfinite(configuration)):
+        raise ArgumentError("q holds a number that is not finite; joints lock at finite positions only")
+    flat = configuration.tolist()
+    positions = {body.joint_name: body.joint.normalize(body.own_q(flat)) for body in model.bodies}
     couplings, names = _reduced_couplings(model, names, positions)
 
     def locked_call(call: Call) -> Call:
@@ -44,14 +86,9 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
         X = placement.as_transform() @ joint.transform(positions[name])
         return method, kept | {"joint": Fixed(), "placement": X}
 
-    def position_if_locked(body: Body) -> tuple[float, ...] | None:
-        return tuple(positions[body.joint_name]) if body.joint_name in names else None
-
-    calls = (locked_call(call) for call in builder_calls(model) if call[0] != "add_coupling")
-    builder = _builder(model, calls)
-    for arguments in couplings:
-        builder.add_coupling(**arguments)
-    _add_constraints(builder, model, _same, position_if_locked)
+    calls = [locked_call(call) for call in builder_calls(model) if call[0] != "add_coupling"]
+    builder = _builder(model, [*calls, *(("add_coupling", arguments) for arguments in couplings)])
+    _add_constraints(builder, model, str, {name: tuple(positions[name]) for name in names})
     builder.set_actuated(name for name in model.actuated if name not in names)
     return builder.build(inertia="as_given")
 
@@ -64,7 +101,7 @@ def attach(
     The names of `other` get the prefix; gravity is this model's. The shapes of its world become those of the
     body that carries the frame: a ground of its own moves with that.
     """
-    if not isinstance(other, Model):
+    if not isinstance(other, type(model)):
         raise ArgumentError(f"attach takes a Model, {type(other).__name__} was given")
     frame = model.frame(at)
     root = WORLD_NAME if frame.body < 0 else model.bodies[frame.body].name
@@ -80,7 +117,7 @@ def attach(
 
     moved = (_relocate(call, rename, home) for call in builder_calls(other))
     builder = _builder(model, [*builder_calls(model), *moved])
-    _add_constraints(builder, model, _same)
+    _add_constraints(builder, model, str)
     _add_constraints(builder, other, rename)
     builder.set_actuated([*model.actuated, *map(rename, other.actuated)])
     return builder.build(inertia="as_given")
@@ -98,60 +135,51 @@ def rebuild_checked(model: Model, *, inertia: Literal["strict", "as_given"]) -> 
 
 
 def merge_fixed_bodies(model: Model) -> Model:
-    """Return an equivalent model with every body on a `Fixed` joint merged into its parent.
-
-    A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
-    bodies fixed to the world lose their inertia, and their shapes become the world's.
-    """
-    # For each body, the name of the body that carries its frame, and the frame's placement there.
-    identity = Transform.identity()
-    home: dict[str, tuple[str, Transform]] = {WORLD_NAME: (WORLD_NAME, identity)}
-
-    def home_or_none(name: str) -> tuple[str, Transform | None]:
-        carrier, X = home[name]
-        return carrier, None if X is identity else X
-
-    kept: dict[str, dict[str, Any]] = {}
-    frames: list[Call] = []
-    shapes: list[Call] = []
-    rest: list[Call] = []
-    for method, arguments in builder_calls(model):
-        if method != "add_body":
-            rest.append(_relocate((method, arguments), _same, home_or_none))
-            continue
-        name = arguments["name"]
-        carrier, at_parent = home[arguments["parent"]]
-        at = at_parent @ arguments["placement"]
-        if not isinstance(arguments["joint"], Fixed):
-            home[name] = (name, identity)
-            kept[name] = arguments | {"parent": carrier, "placement": at}
-            continue
-        home[name] = (carrier, at)
-        frames.append(("add_frame", {"name": name, "body": carrier, "placement": at}))
-        shapes += [
-            ("add_shape", {"body": carrier, "shape": _move(shape, at)}) for shape in arguments["shapes"]
-        ]
-        if carrier in kept:
-            whole: RigidInertia = kept[carrier]["inertia"] + at.inverse_apply(arguments["inertia"])
-            kept[carrier] = kept[carrier] | {"inertia": whole}
-    inside = [call for call in rest if call[0] != "exclude_contact" or call[1]["body"] != call[1]["other"]]
-    bodies = [("add_body", arguments) for arguments in kept.values()]
-    builder = _builder(model, [*bodies, *frames, *inside, *shapes])
-    _add_constraints(builder, model, _same)
-    moving = {arguments["joint_name"] for arguments in kept.values()}
+    """Return an equivalent model with every body on a `Fixed` joint merged into its parent."""
+    calls = merge_fixed(builder_calls(model))
+    builder = _builder(model, calls)
+    _add_constraints(builder, model, str)
+    moving = {arguments["joint_name"] for method, arguments in calls if method == "add_body"}
     builder.set_actuated(name for name in model.actuated if name in moving)
     return builder.build(inertia="as_given")
 
 
-def _positions(model: Model, q: Sequence[float] | None) -> dict[str, list[float]]:
-    """Return every joint's own position at a configuration of the model."""
-    configuration = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
-    if configuration.shape != (model.nq,):
-        raise ShapeError(f"q has shape {configuration.shape}, expected ({model.nq},)")
-    if not np.all(np.isfinite(configuration)):
-        raise ArgumentError("q holds a number that is not finite; joints lock at finite positions only")
-    flat = configuration.tolist()
-    return {body.joint_name: body.joint.normalize(body.own_q(flat)) for body in model.bodies}
+def merge_fixed(calls: Iterable[Call]) -> list[Call]:
+    """Return calls of a builder, parents first, with every body on a `Fixed` joint merged into its parent.
+
+    A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
+    bodies fixed to the world lose their inertia, and their shapes become the world's.
+    """
+    # For each body, the name of the body that carries its frame, and where the frame is placed there, if it
+    # is not the carrier's own.
+    home: dict[str, tuple[str, Transform | None]] = {WORLD_NAME: (WORLD_NAME, None)}
+    kept: dict[str, dict[str, Any]] = {}
+    frames: list[Call] = []
+    shapes: list[Call] = []
+    rest: list[Call] = []
+    for method, arguments in calls:
+        if method != "add_body":
+            rest.append(_relocate((method, arguments), str, home.__getitem__))
+            continue
+        name, inertia = arguments["name"], arguments["inertia"]
+        carrier, at_parent = home[arguments["parent"]]
+        at = arguments["placement"].as_transform()
+        if at_parent is not None:
+            at = at_parent @ at
+        if not isinstance(arguments["joint"], Fixed):
+            home[name] = (name, None)
+            kept[name] = arguments | {"parent": carrier, "placement": at}
+            continue
+        home[name] = (carrier, None if at == Transform.identity() else at)
+        frames.append(("add_frame", {"name": name, "body": carrier, "placement": at}))
+        shapes += [
+            ("add_shape", {"body": carrier, "shape": _move(shape, at)}) for shape in arguments["shapes"]
+        ]
+        if carrier in kept and any(inertia.leaves()):
+            kept[carrier]["inertia"] = kept[carrier]["inertia"] + at.inverse_apply(inertia)
+    inside = [call for call in rest if call[0] != "exclude_contact" or call[1]["body"] != call[1]["other"]]
+    bodies = [("add_body", arguments) for arguments in kept.values()]
+    return [*bodies, *frames, *inside, *shapes]
 
 
 def _reduced_couplings(
@@ -177,10 +205,7 @@ def _reduced_couplings(
 
 
 def _add_constraints(
-    builder: ModelBuilder,
-    model: Model,
-    rename: Rename,
-    locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
+    builder: ModelBuilder, model: Model, rename: Rename, locked: Mapping[str, tuple[float, ...]] = {}
 ) -> None:
     """Add the constraints of a model, whose functions go on seeing that model's own q and v.
 
@@ -198,12 +223,10 @@ def _add_constraints(
         builder.warn("the loop closure q = gamma(y) was left behind; loops are solved by their equations")
 
 
-def _same(name: str) -> str:
-    return name
-
-
 def _builder(model: Model, calls: Iterable[Call]) -> ModelBuilder:
     """Return a builder with the model's gravity and name, after these calls."""
+    from dalembert.model.builder import ModelBuilder
+
     builder = ModelBuilder(gravity=model.gravity, name=model.name)
     for method, arguments in calls:
         getattr(builder, method)(**arguments)
@@ -243,11 +266,11 @@ def _relocate(call: Call, rename: Rename, home: Callable[[str], tuple[str, Trans
 def _rename_shape(shape: Shape, rename: Rename) -> Shape:
     """Return the shape under its new name; an unnamed shape stays unnamed."""
     own = rename(shape.name) if shape.name else ""
-    return shape if own == shape.name else dataclasses.replace(shape, name=own)
+    return shape if own == shape.name else replace(shape, name=own)
 
 
 def _move(placed: Any, X: Transform) -> Any:
     """Return a placement, or a shape, with X applied before it."""
     if isinstance(placed, Shape):
-        return dataclasses.replace(placed, placement=X @ placed.placement)
+        return replace(placed, placement=X @ placed.placement)
     return X @ placed

@@ -298,7 +298,10 @@ class ConnectivityGraph:
         while stack:
             order = stack.pop()
             if len(order) == len(parents):
-                yield self._arrays(tree, order, parents)
+                number = {self.base: -1} | {body: i for i, body in enumerate(order)}
+                joints = (*(parents[body][1] for body in order), *self.chords(tree))
+                p, s = (tuple(number[self.joints[joint][end]] for joint in joints) for end in (0, 1))
+                yield Numbering(order, joints, p, s, tuple(number[parents[body][0]] for body in order))
                 continue
             ready = [b for b, (p, _) in parents.items() if b not in order and (p == self.base or p in order)]
             stack.extend((*order, body) for body in reversed(ready))
@@ -320,12 +323,3 @@ class ConnectivityGraph:
         if not len(tree) == len(parents) == len(self.bodies):
             raise ModelError(f"joints {sorted(tree)} are not a spanning tree of bodies {list(self.bodies)}")
         return parents
-
-    def _arrays(
-        self, tree: frozenset[str], order: tuple[str, ...], parents: Mapping[str, tuple[str, str]]
-    ) -> Numbering:
-        number = {self.base: -1} | {body: i for i, body in enumerate(order)}
-        joints = (*(parents[body][1] for body in order), *self.chords(tree))
-        p = tuple(number[self.joints[joint][0]] for joint in joints)
-        s = tuple(number[self.joints[joint][1]] for joint in joints)
-        return Numbering(order, joints, p, s, tuple(number[parents[body][0]] for body in order))

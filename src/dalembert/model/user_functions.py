@@ -17,7 +17,7 @@ import inspect
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
@@ -28,7 +28,7 @@ from dalembert.errors import ArgumentError, DalembertError, ModelError
 from dalembert.host.captured_values import Reads, reads_of
 from dalembert.model.joints import Joint, TimeDependent, UserDefined
 from dalembert.scalar import Scalar
-from dalembert.spatial import Mat3, Placement, Transform, Vec3
+from dalembert.spatial import Mat3, Transform, Vec3
 
 if TYPE_CHECKING:
     from dalembert.model.body import Body
@@ -147,22 +147,20 @@ def moving_bodies(model: Model) -> list[Body]:
 def transfer_constraint(
     constraint: Constraint,
     model: Model,
-    rename: Callable[[str], str],
-    locked: Callable[[Body], tuple[float, ...] | None] = lambda body: None,
+    rename: Callable[[str], str] = str,
+    locked: Mapping[str, tuple[float, ...]] = {},
 ) -> Callable[..., Any]:
-    """Return the constraint's function for a model with renamed bodies and locked joints."""
+    """Return the constraint's function for a model with renamed bodies, and joints `locked` at positions."""
     kept = moving_bodies(model)
-    return TransferredFunction(
-        constraint, model, tuple(rename(body.name) for body in kept), tuple(locked(body) for body in kept)
-    )
+    names = tuple(rename(body.name) for body in kept)
+    return TransferredFunction(constraint, model, names, tuple(locked.get(body.joint_name) for body in kept))
 
 
 def _as_list(values: Any, what: str) -> list[Scalar]:
-    if isinstance(values, np.ndarray) and values.ndim == 1:
-        return list(values.tolist() if values.dtype != object else values)
-    if not isinstance(values, (list, tuple)):
+    is_vector = isinstance(values, np.ndarray) and values.ndim == 1
+    if not is_vector and not isinstance(values, (list, tuple)):
         raise ModelError(f"{what} returned a {type(values).__name__}; return a list of scalars")
-    return list(values)
+    return values.tolist() if is_vector else list(values)
 
 
 def _time_argument(time_dependent: bool, time: Scalar | None, what: str) -> list[Scalar]:
@@ -284,11 +282,11 @@ def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
         rest = iter(near)
         unit = [x for joint in joints for x in joint.normalize(list(islice(rest, joint.nq)))]
         try:
-            q = closure.configuration(model, unit, time)
-            errors = _errors(model, q, time)
+            errors = _residuals(model, closure.configuration(model, unit, time), time)
         except (ArithmeticError, ValueError):
             continue  # outside of where gamma is defined, which is the user's to know
-        for name, error in errors:
+        for name, residuals in errors.items():
+            error = max(map(abs, residuals), default=0.0)
             if error > CLOSURE_TOLERANCE:
                 raise ModelError(
                     f'the loop closure leaves "{name}" open by {error:.2g} (m or rad) at y = '
@@ -296,26 +294,19 @@ def _check_loops(closure: LoopClosure, model: Model, y: list[float]) -> None:
                 )
 
 
-def _errors(model: Model, q: Sequence[float], time: float | None) -> list[tuple[str, float]]:
-    """Return the error of each loop and each position constraint [m or rad]."""
-    poses: list[Transform] = []
+def _residuals(model: Model, q: Sequence[float], time: float | None) -> dict[str, list[Scalar]]:
+    """Return the residuals of each loop and each position constraint [m or rad]."""
+    poses = {-1: Transform.identity()}
     for body in model.bodies:
-        at = poses[body.parent] if body.parent >= 0 else Transform.identity()
-        poses.append(at @ body.link_transform(q, time))
-
-    def place(body: int, placement: Placement) -> Transform:
-        return (poses[body] if body >= 0 else Transform.identity()) @ placement
-
-    found = []
+        poses[body.index] = poses[body.parent] @ body.link_transform(q, time)
+    found = {}
     for loop in model.loops:
-        X_p = place(loop.predecessor, loop.placement_predecessor)
-        X_s = place(loop.successor, loop.placement_successor)
-        delta = loop.joint.closure_error(X_p.inverse() @ X_s, time)
-        found.append((loop.name, max((abs(x) for x in delta), default=0.0)))
+        X_p = poses[loop.predecessor] @ loop.placement_predecessor
+        X_s = poses[loop.successor] @ loop.placement_successor
+        found[loop.name] = loop.joint.closure_error(X_p.inverse() @ X_s, time)
     for item in model.constraints:
         if item.kind == "position":
-            residual = item.residual(model, q, [0.0] * model.nv, time)
-            found.append((item.name, max(abs(x) for x in residual)))
+            found[item.name] = item.residual(model, q, [0.0] * model.nv, time)
     return found
 
 
@@ -329,18 +320,19 @@ def _numbers(function: Callable[..., Any], arguments: Sequence[Any], what: str) 
         raise ModelError(
             f"{what}: its function failed at the neutral configuration: {type(error).__name__}: {error}"
         ) from error
+    found = []
     for value in values:
         try:
-            number = float(value)
+            found.append(float(value))
         except (TypeError, ValueError):
             raise ModelError(
                 f"{what} returned {value!r} among its numbers; return a list of scalars"
             ) from None
-        if not math.isfinite(number):
+        if not math.isfinite(found[-1]):
             raise ModelError(
-                f"{what} is {number} at the neutral configuration; place the joints so that it is finite"
+                f"{what} is {found[-1]} at the neutral configuration; place the joints so that it is finite"
             )
-    return [float(value) for value in values]
+    return found
 
 
 # User functions inside a model, and the compiled functions that depend on them.
@@ -413,41 +405,38 @@ class WatchedFunctions(dict[Any, Any]):
 
 
 @final
+@dataclass(slots=True, eq=False)
 class Watch:
     """A watched constraint, closure or joint: `functions` are the user's, `parts` is all that it computes."""
 
-    __slots__ = ("_functions", "_parts", "_place", "_reads", "digest")
-
-    def __init__(self, place: str, functions: Sequence[Callable[..., Any]], parts: Sequence[Part]) -> None:
-        self._place = place
-        self._functions = tuple(functions)
-        self._parts = tuple(parts)
-        self._reads: tuple[Reads, ...] = ()
-        self.digest: str | None = None
+    place: str
+    functions: Sequence[Callable[..., Any]]
+    parts: Sequence[Part]
+    reads: Sequence[Reads] = ()
+    digest: str | None = None
 
     def has_changed(self) -> bool:
         """Return whether the functions compute something else than at the last call."""
-        if self._reads and all(reads.is_unchanged() for reads in self._reads):
+        if self.reads and all(reads.is_unchanged() for reads in self.reads):
             return False
         before = self.digest
-        proven = tuple(reads for function in self._functions if (reads := reads_of(function)) is not None)
+        proven = [reads for function in self.functions if (reads := reads_of(function)) is not None]
         now = self._trace_digest()
-        is_proven = len(proven) == len(self._functions) and all(reads.is_unchanged() for reads in proven)
+        is_proven = len(proven) == len(self.functions) and all(reads.is_unchanged() for reads in proven)
         if not is_proven and now != before and self._trace_digest() != now:
             raise ModelError(
-                f"{self._place} is another function each time it is traced: it reads something that changes "
+                f"{self.place} is another function each time it is traced: it reads something that changes "
                 "by itself, such as random numbers, a clock or an iterator. Make it a function of its "
                 "arguments alone; values that change belong to q, to `time` or to `parameters`"
             )
-        self._reads, self.digest = proven if is_proven else (), now
+        self.reads, self.digest = proven if is_proven else (), now
         return before is not None and now != before
 
     def _trace_digest(self) -> str:
-        tracer = _tracers[0]
         digest = hashlib.sha256()
-        for part in self._parts:
+        for part in self.parts:
             try:
-                found = tracer(part.function, part.shapes)
+                found = _tracers[0](part.function, part.shapes)
             except Exception as error:
                 if part.essential:
                     raise

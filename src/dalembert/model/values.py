@@ -35,7 +35,7 @@ WithParameter: TypeAlias = Callable[[Joint, str, str, Any], Joint]
 
 
 def value_names(model: Model) -> tuple[str, ...]:
-    """Return every name of the model's values, body by body."""
+    """Return every name that `value`, `with_values` and run-time parameters accept, body by body."""
     names = ["gravity"]
     for body in model.bodies:
         names += [f"{body.name}.{part}" for part in BODY_VALUES]
@@ -44,7 +44,7 @@ def value_names(model: Model) -> tuple[str, ...]:
 
 
 def value(model: Model, name: str) -> Any:
-    """Return the value of this name: a float, or a read-only array."""
+    """Return a named number or read-only array, such as "upper.mass" or "elbow.placement"."""
     if not isinstance(name, str):
         raise UnknownNameError.of("model value", name, value_names(model))
     if name == "gravity":
@@ -73,7 +73,9 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
 def with_values(
     model: Model, new: Mapping[str, Any], *, inertia: Literal["strict", "as_given"] = "strict"
 ) -> Model:
-    """Return the model with other numbers, checked as in the builder; axes are normalised."""
+    """Return the model with other values under the given names, checked as by the builder; axes are
+    normalised.
+    """
     from dalembert.model.surgery import rebuild_checked
 
     return rebuild_checked(_replace_values(model, new, _with_checked_parameter), inertia=inertia)
@@ -127,11 +129,11 @@ def _replace_body_values(
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):
         old = body.inertia
-        rows = (("mass", _scalar, old.mass), ("com", _vector, old.com), ("inertia", _symmetric, None))
-        mass, com, moments = (
-            read(parts[part][1], parts[part][0]) if part in parts else held for part, read, held in rows
-        )
-        fields["inertia"] = RigidInertia(mass, com, old.inertia_at_com if moments is None else moments)
+        new = {part: parts[part][::-1] for part in BODY_VALUES if part in parts}
+        mass = _entries(new["mass"][0], 1, new["mass"][1])[0] if "mass" in new else old.mass
+        com = _vector(*new["com"]) if "com" in new else old.com
+        moments = _symmetric(*new["inertia"]) if "inertia" in new else old.inertia_at_com
+        fields["inertia"] = RigidInertia(mass, com, moments)
     for part, (name, given) in parts.items():
         if part == "placement":
             fields["placement"] = _placement(given, name)
@@ -190,10 +192,6 @@ def _entries(given: Any, count: int, name: str) -> tuple[Scalar, ...]:
     if count != 1:
         raise ShapeError(f'value "{name}" is a single {type(given).__name__}, {count} entries expected')
     return (float(given) if isinstance(given, Real) else given,)
-
-
-def _scalar(given: Any, name: str) -> Scalar:
-    return _entries(given, 1, name)[0]
 
 
 def _vector(given: Any, name: str) -> Vec3:

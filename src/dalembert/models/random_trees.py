@@ -10,8 +10,7 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, own_errors, require_choice, short_repr
 from dalembert.model.body import Limits
-from dalembert.model.builder import ModelBuilder
-from dalembert.model.dh import DHRow, dh_chain
+from dalembert.model.builder import DHRow, ModelBuilder, dh_chain
 from dalembert.model.joints import REGISTRY, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME

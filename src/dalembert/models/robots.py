@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dalembert.model.body import Limits
-from dalembert.model.builder import ModelBuilder
-from dalembert.model.dh import DHRow, dh_placement
+from dalembert.model.builder import DHRow, ModelBuilder, dh_placement
 from dalembert.model.joints import Free, Revolute
 from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Sphere

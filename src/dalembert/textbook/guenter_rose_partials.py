@@ -45,10 +45,11 @@ from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.errors import ModelError
 from dalembert.model.body import Body, JointMotion, Limits
-from dalembert.model.builder import ModelBuilder, builder_calls
+from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Joint, Prismatic, Revolute
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
+from dalembert.model.surgery import builder_calls
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero

@@ -23,9 +23,10 @@ from dalembert.model.joints.elementary_joints import (
     Translation,
     Universal,
 )
-from dalembert.model.joints.joint import ExplicitConstraint, Joint, decode_placement
+from dalembert.model.joints.joint import ExplicitConstraint, Joint
 from dalembert.model.joints.rolling import EllipsoidJoint, RackPinion, SphereInCylinder
 from dalembert.model.joints.subspaces import active_subspace_along
+from dalembert.spatial import Mat3, Transform, Vec3
 
 __all__ = [
     "REGISTRY",
@@ -83,6 +84,6 @@ def _decode(value: Any) -> Any:
     """Decode a saved field: a nested joint, a placement, a list of either, or a plain value."""
     if isinstance(value, dict) and "type" in value:
         return joint_from_data(value)
-    if isinstance(value, list):
-        return [_decode(item) for item in value]
-    return decode_placement(value)
+    if isinstance(value, dict) and set(value) == {"rotation", "translation"}:
+        return Transform(Mat3(*value["rotation"]), Vec3(*value["translation"]))
+    return [_decode(item) for item in value] if isinstance(value, list) else value

@@ -82,12 +82,6 @@ class Revolute(SingleAxisJoint):
     coordinates = ("angle",)
     _turns = (2,)
 
-    def transform(self, q: Scalars, time: Time = None) -> Placement:
-        return screw(self.axis, q[0], None)
-
-    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
-        return [angle_about(self.axis, X.R)]
-
     def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         return _axis_errors(self.axis, X)
 
@@ -104,12 +98,6 @@ class Prismatic(SingleAxisJoint):
     kind = "prismatic"
     coordinates = ("length",)
     _shifts = (2,)
-
-    def transform(self, q: Scalars, time: Time = None) -> Placement:
-        return screw(self.axis, None, q[0])
-
-    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
-        return [self.axis.dot(X.p)]
 
     def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         turn = X.R.axial()  # ½ (E23 - E32, E31 - E13, E12 - E21)
@@ -181,12 +169,6 @@ class Cylindrical(SingleAxisJoint):
     coordinates = ("angle", "length")
     _turns = (2,)
     _shifts = (2,)
-
-    def transform(self, q: Scalars, time: Time = None) -> Placement:
-        return screw(self.axis, q[0], q[1])
-
-    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
-        return [angle_about(self.axis, X.R), self.axis.dot(X.p)]
 
     def closure_error(self, X: Transform, time: Time = None) -> list[Scalar]:
         return _axis_errors(self.axis, X)[:4]

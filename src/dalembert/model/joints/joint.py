@@ -18,6 +18,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,16 +28,19 @@ from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints import subspaces
 from dalembert.model.joints.subspaces import (
     AXES,
+    angle_about,
     basis_around,
     forces,
     moments,
     rotations,
+    screw,
     translations,
     unit_axis,
 )
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import AxialScrew, Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction, quaternion_normalized
+from dalembert.spatial.value import leaves, rebuild
 
 # Joints as plain data, and their numbers as flat lists.
 
@@ -65,35 +69,19 @@ def encode(value: Any, place: str) -> Any:
     raise ModelError(f"{place}: {type(value).__name__} cannot be saved as data; only plain numbers can")
 
 
-def decode_placement(value: Any) -> Any:
-    """Decode a placement that `encode` wrote; return any other value unchanged."""
-    if isinstance(value, dict) and set(value) == {"rotation", "translation"}:
-        from dalembert.spatial import Mat3
-
-        return Transform(Mat3(*value["rotation"]), Vec3(*value["translation"]))
-    return value
-
-
 def flatten(value: Any) -> list[Scalar]:
     """Return the numbers of a field: a number, a vector, a placement, another joint, or a tuple of them."""
-    parameters = getattr(value, "parameters", None)
-    if callable(parameters):
-        return list(parameters())
     if isinstance(value, tuple | list):
         return [leaf for item in value for leaf in flatten(item)]
-    leaves = getattr(value, "leaves", None)
-    return list(leaves()) if leaves is not None else [value]
+    return value.parameters() if isinstance(value, Joint) else leaves(value)
 
 
 def refill(value: Any, source: Iterator[Scalar]) -> Any:
     """Return a value of the same form with numbers from `source`, in the order of `flatten`."""
-    with_parameters = getattr(value, "with_parameters", None)
-    if with_parameters is not None:
-        return with_parameters([next(source) for _ in value.parameters()])
     if isinstance(value, tuple | list):
         return tuple(refill(item, source) for item in value)
-    rebuilt = getattr(value, "rebuilt", None)
-    return rebuilt(source) if rebuilt is not None else next(source)
+    own = list(islice(source, len(flatten(value))))
+    return value.with_parameters(own) if isinstance(value, Joint) else rebuild(value, own)
 
 
 def displacement(X: Transform) -> Motion:
@@ -404,7 +392,10 @@ class ConstantSubspaceJoint(Joint):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SingleAxisJoint(ConstantSubspaceJoint):
-    """Abstract: a joint whose constant basis has the joint's own unit axis as its third."""
+    """Abstract: a joint whose constant basis has the joint's own unit axis as its third.
+
+    q holds the angle about the axis, the distance along it, or both.
+    """
 
     axis: Vec3
 
@@ -413,8 +404,14 @@ class SingleAxisJoint(ConstantSubspaceJoint):
     def __init__(self, axis: Sequence[Scalar] | Vec3 = (0.0, 0.0, 1.0)) -> None:
         object.__setattr__(self, "axis", unit_axis(axis, type(self).__name__))
 
-    def velocity(self, q: Scalars, v: Scalars, time: Time = None) -> Motion:
-        return subspaces.combination(self.subspace(q, time), v)
+    velocity = Joint.velocity
+
+    def transform(self, q: Scalars, time: Time = None) -> Placement:
+        return screw(self.axis, q[0] if self._turns else None, q[-1] if self._shifts else None)
+
+    def position_of(self, X: Transform, time: Time = None) -> list[Scalar]:
+        angle = [angle_about(self.axis, X.R)] if self._turns else []
+        return [*angle, self.axis.dot(X.p)] if self._shifts else angle
 
     def _axes(self, chosen: Sequence[int]) -> list[Vec3]:
         basis = basis_around(self.axis) if any(i < 2 for i in chosen) else (AXES[0], AXES[1], self.axis)

@@ -4,7 +4,7 @@ Sizes are in metres. A solid's `inertia` is that of a homogeneous body, in body 
 """
 
 from dalembert.model.shapes.convex_hull import ConvexMesh
-from dalembert.model.shapes.primitives import (
+from dalembert.model.shapes.shape import (
     Box,
     Capsule,
     Cylinder,
@@ -12,10 +12,11 @@ from dalembert.model.shapes.primitives import (
     HeightField,
     Mesh,
     Plane,
+    Shape,
+    Solid,
     Sphere,
     total_inertia,
 )
-from dalembert.model.shapes.shape import Shape, Solid
 
 __all__ = [
     "Box",

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ModelError
-from dalembert.model.shapes.primitives import Mesh
-from dalembert.model.shapes.shape import Solid
+from dalembert.model.shapes.shape import Mesh, Solid
 from dalembert.spatial import RigidInertia, SymMat3, Vec3
 
 # The convex hull of points in space, by quickhull (Barber, Dobkin, Huhdanpaa 1996).
