@@ -13,7 +13,7 @@ from tests.formats.urdf_files import menagerie
 import dalembert as da
 from dalembert import algorithms
 from dalembert.errors import FileError
-from dalembert.formats.report import CHANGES_DYNAMICS
+from dalembert.formats.resources import CHANGES_DYNAMICS
 from dalembert.formats.urdf import load_urdf
 from dalembert.formats.urdf.urdf_writer import rpy_of_rotation, urdf_text
 from dalembert.model import Model

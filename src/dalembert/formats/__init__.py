@@ -24,14 +24,16 @@ from dalembert.errors import (
     require_flag,
 )
 from dalembert.formats.meshes import resolve_meshes, with_relative_mesh_names
-from dalembert.formats.report import (
+from dalembert.formats.resources import (
     CHANGES_DYNAMICS,
+    MAX_FILE_BYTES,
     InertiaOption,
+    Resources,
     RootOption,
     check_options,
+    read_regular_file,
     reported_as_file_errors,
 )
-from dalembert.formats.resources import MAX_FILE_BYTES, Resources, read_regular_file
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model, require_model
 
@@ -125,12 +127,6 @@ def _load_json(
     return resolve_meshes(Model.from_json(_content(file)), Resources(file.parent, roots, trusted=trusted))
 
 
-def _load_urdf(file: Path, **options: Any) -> Model:
-    from dalembert.formats.urdf import load_urdf
-
-    return load_urdf(_content(file), name=str(file), folder=file.parent, **options)
-
-
 def _later(module: str, name: str) -> Callable[..., Any]:
     """Return a function of a module that is imported at the first call."""
     return lambda *args, **options: getattr(import_module(f"dalembert.formats.{module}"), name)(
@@ -140,7 +136,9 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 
 READERS: Final[dict[str, Callable[..., Model]]] = {
     ".json": _load_json,
-    ".urdf": _load_urdf,
+    ".urdf": lambda file, **options: _later("urdf", "load_urdf")(
+        _content(file), name=str(file), folder=file.parent, **options
+    ),
     ".xml": _later("mjcf", "load_mjcf"),
     ".mjcf": _later("mjcf", "load_mjcf"),
 }

@@ -17,8 +17,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from dalembert.errors import FileError
-from dalembert.formats.report import CHANGES_DYNAMICS
-from dalembert.formats.resources import MAX_FILE_BYTES, read_regular_file
+from dalembert.formats.resources import CHANGES_DYNAMICS, MAX_FILE_BYTES, read_regular_file
 
 MAX_DEPTH: Final = 200
 """Elements inside one another; deeper files are rejected."""
@@ -206,8 +205,6 @@ class _Reader:
         self.root: Element | None = None
         self.count = 0
         self.open: list[Element] = []
-        self.texts: list[list[str]] = []
-        self.text_sizes: list[int] = []
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
@@ -246,19 +243,15 @@ class _Reader:
         else:
             parent.children.append(element)
         self.open.append(element)
-        self.texts.append([])
-        self.text_sizes.append(0)
 
     def _end(self, _tag: str) -> None:
         element = self.open.pop()
-        self.text_sizes.pop()
-        element.text = "".join(self.texts.pop()).strip()
+        element.text = element.text.strip()
 
     def _text(self, text: str) -> None:
-        self.text_sizes[-1] += len(text)
-        if self.text_sizes[-1] > MAX_ATTRIBUTE_BYTES:
+        self.open[-1].text += text
+        if len(self.open[-1].text) > MAX_ATTRIBUTE_BYTES:
             raise self.open[-1].error(f"holds more than {MAX_ATTRIBUTE_BYTES} characters of text")
-        self.texts[-1].append(text)
 
     def _doctype(self, *_: Any) -> None:
         raise self._error("there is a DOCTYPE; document types and entities are refused; delete it")
@@ -283,10 +276,11 @@ def numbers(values: Iterable[float]) -> str:
 class XmlText:
     """Elements in the order written, indented by depth; `losses` list what the format has no words for."""
 
-    def __init__(self, *, depth: int = 0) -> None:
+    def __init__(self, *, depth: int = 0, indent: str = "  ") -> None:
         self.depth = depth
         self.losses: list[str] = []
         self._lines: list[str] = []
+        self._indent = indent
 
     def open(self, tag: str, /, **attributes: str) -> None:
         """Begin an element."""
@@ -296,7 +290,7 @@ class XmlText:
     def close(self, tag: str) -> None:
         """End the element that is open."""
         self.depth -= 1
-        self._lines.append("  " * self.depth + f"</{tag}>")
+        self._lines.append(self._indent * self.depth + f"</{tag}>")
 
     def leaf(self, tag: str, /, **attributes: str) -> None:
         """Write an element without content."""
@@ -329,4 +323,4 @@ class XmlText:
             if _NOT_XML.search(value):
                 raise FileError(f"{value!r} holds a character that XML cannot hold; choose another name")
         words = [tag, *(f"{key}={quoteattr(value)}" for key, value in attributes.items())]
-        self._lines.append("  " * self.depth + "<" + " ".join(words) + end)
+        self._lines.append(self._indent * self.depth + "<" + " ".join(words) + end)

@@ -23,8 +23,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
-from dalembert.formats.report import reported_as_file_errors
-from dalembert.formats.resources import MissingResourceError, Resources, read_regular_file
+from dalembert.formats.resources import (
+    MissingResourceError,
+    Resources,
+    read_regular_file,
+    reported_as_file_errors,
+)
 from dalembert.model.model import Model
 from dalembert.model.shapes import ConvexMesh, Mesh, Shape
 from dalembert.model.shapes.convex_hull import homogeneous_inertia, hull_of, integrals

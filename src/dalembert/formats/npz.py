@@ -37,7 +37,6 @@ MAX_DIMENSIONS: Final = 16
 MAX_TEXT_LENGTH: Final = 16 * 1024 * 1024
 """Characters of one text; NumPy stores four bytes each."""
 MAX_CODE_POINT: Final = 0x10FFFF
-CHUNK_BYTES: Final = 4 * 1024 * 1024
 
 DAMAGED: Final = (
     ValueError, TypeError, KeyError, EOFError, RuntimeError, SyntaxError, NotImplementedError, IndexError,
@@ -57,9 +56,18 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     file = Path(path)
     with open_regular_file(file) as stream, contextlib.ExitStack() as opened:
         with _convert_read_errors(file):
-            _check_directory(stream, file)
-            content = opened.enter_context(zipfile.ZipFile(stream))
-            archive = Archive(file, content, os.fstat(stream.fileno()).st_size)
+            size = stream.seek(0, os.SEEK_END)
+            stream.seek(max(0, size - _END_RECORD_BYTES - 0xFFFF))
+            tail = stream.read()
+            at = tail.rfind(_END_RECORD)
+            if at < 0 or len(tail) < at + _END_RECORD_BYTES:
+                raise FileError(f"{file} cannot be read: it is no .npz file, or it is truncated")
+            directory = struct.unpack_from("<I", tail, at + 12)[0]
+            if directory > MAX_DIRECTORY_BYTES:
+                raise FileError(
+                    f"{file}: the list of members has {directory} bytes; up to {MAX_DIRECTORY_BYTES} are read"
+                )
+            archive = Archive(file, opened.enter_context(zipfile.ZipFile(stream)), size)
         yield archive
 
 
@@ -118,31 +126,30 @@ class Archive:
         ):
             raise FileError(f'{self.path}: "{name[:60]}" is encrypted or compressed in an unknown way')
         with _convert_read_errors(self.path), self._content.open(member) as stream:
-            shape, by_columns, dtype = _header(stream)
-            self._check_type(name, dtype, kinds)
-            count = math.prod(shape)
-            held = member.file_size - stream.tell()
-            if len(shape) > MAX_DIMENSIONS or count * dtype.itemsize != held:
+            shape, dtype = _header(stream)
+            fits = dtype.kind in kinds and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+            if not fits and not ("i" in kinds and dtype.kind == "u" and dtype.itemsize < 8):
+                expected = " or ".join(_KINDS[kind] for kind in kinds)
+                raise FileError(f'{self.path}: "{name[:60]}" holds {str(dtype)[:40]}, not {expected}')
+            if dtype.kind == "U" and dtype.itemsize > 4 * MAX_TEXT_LENGTH:
+                raise FileError(
+                    f'{self.path}: "{name[:60]}" has {dtype.itemsize // 4} characters; up to '
+                    f"{MAX_TEXT_LENGTH} are read"
+                )
+            size, held = math.prod(shape) * dtype.itemsize, member.file_size - stream.tell()
+            if len(shape) > MAX_DIMENSIONS or size != held:
                 raise FileError(
                     f'{self.path}: "{name[:60]}" has the shape {shape[:MAX_DIMENSIONS]} of {dtype}, '
-                    f"{count * dtype.itemsize} bytes, but holds {held} bytes; it is damaged"
+                    f"{size} bytes, but holds {held} bytes; it is damaged"
                 )
-            flat = _elements(stream, count, dtype)
-        array: npt.NDArray[Any] = flat.reshape(shape[::-1]).T if by_columns else flat.reshape(shape)
+            stream.seek(0)
+            array: npt.NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)  # by pieces
+            stream.read(1)  # at the end of a member zipfile compares its checksum
+            if dtype.kind == "U" and size:
+                flat = np.frombuffer(array.tobytes(), np.dtype(np.uint32).newbyteorder(dtype.byteorder))
+                if (flat > MAX_CODE_POINT).any() or ((flat >= 0xD800) & (flat < 0xE000)).any():
+                    raise ValueError("a number that is no character")
         return array if dtype.isnative else array.astype(dtype.newbyteorder("="))
-
-    def _check_type(self, name: str, dtype: np.dtype[Any], kinds: str) -> None:
-        fits = dtype.kind in kinds and (dtype.kind != "f" or dtype.itemsize in (4, 8))
-        if "i" in kinds and dtype.kind == "u" and dtype.itemsize < 8:
-            fits = True
-        if not fits:
-            expected = " or ".join(_KINDS[kind] for kind in kinds)
-            raise FileError(f'{self.path}: "{name[:60]}" holds {str(dtype)[:40]}, not {expected}')
-        if dtype.kind == "U" and dtype.itemsize > 4 * MAX_TEXT_LENGTH:
-            raise FileError(
-                f'{self.path}: "{name[:60]}" has {dtype.itemsize // 4} characters; up to {MAX_TEXT_LENGTH} '
-                "are read"
-            )
 
 
 @contextlib.contextmanager
@@ -157,51 +164,13 @@ def _convert_read_errors(path: Path) -> Iterator[None]:
         raise FileError(f"{path} cannot be read: it is not an .npz file, or it is damaged") from error
 
 
-def _check_directory(stream: IO[bytes], path: Path) -> None:
-    """Refuse a long list of members before it is read; leave the stream at its start."""
-    size = stream.seek(0, os.SEEK_END)
-    tail = min(size, _END_RECORD_BYTES + 0xFFFF)
-    stream.seek(size - tail)
-    content = stream.read(tail)
-    at = content.rfind(_END_RECORD)
-    if at < 0 or len(content) < at + _END_RECORD_BYTES:
-        raise FileError(f"{path} cannot be read: it is no .npz file, or it is truncated")
-    directory = struct.unpack_from("<I", content, at + 12)[0]
-    if directory > MAX_DIRECTORY_BYTES:
-        raise FileError(
-            f"{path}: the list of members has {directory} bytes; up to {MAX_DIRECTORY_BYTES} are read"
-        )
-    stream.seek(0)
-
-
-def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, order and element type of an array; the text of the header is data, never a program."""
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Return shape and element type of an array; the text of the header is data, never a program."""
     version = np.lib.format.read_magic(stream)
     readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     if version not in readers:
         raise ValueError(f"unknown version {version} of the array format")
-    shape, by_columns, dtype = readers[version](stream)
+    shape, _, dtype = readers[version](stream)
     if any(n < 0 for n in shape):
         raise ValueError("a negative number of elements")
-    return tuple(int(n) for n in shape), bool(by_columns), dtype
-
-
-def _elements(stream: IO[bytes], count: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Read elements by pieces into an array of their own."""
-    array = np.empty(count, dtype)
-    if not array.nbytes:
-        return array
-    target = array.view(np.uint8) if dtype.kind != "U" else np.frombuffer(array.data.cast("B"), np.uint8)
-    at = 0
-    while at < len(target):
-        piece = stream.read(min(CHUNK_BYTES, len(target) - at))
-        if not piece:
-            raise EOFError("the member ends early")
-        target[at : at + len(piece)] = np.frombuffer(piece, np.uint8)
-        at += len(piece)
-    stream.read(1)  # at the end of a member zipfile compares its checksum
-    if dtype.kind == "U":
-        codes = target.view(np.dtype(np.uint32).newbyteorder(dtype.byteorder))
-        if (codes > MAX_CODE_POINT).any() or ((codes >= 0xD800) & (codes < 0xE000)).any():
-            raise ValueError("a number that is no character")
-    return array
+    return tuple(int(n) for n in shape), dtype

@@ -24,7 +24,7 @@ from dalembert.formats.mocap import Recording, with_z_up
 from dalembert.formats.mocap.acclaim import read_asf_amc
 from dalembert.formats.mocap.bvh import read_bvh
 from dalembert.formats.mocap.deepmimic import read_deepmimic
-from dalembert.formats.report import reported_as_file_errors
+from dalembert.formats.resources import reported_as_file_errors
 from dalembert.model.model import Model
 from dalembert.motion.characters import (
     PUBLISHED_HEIGHT,

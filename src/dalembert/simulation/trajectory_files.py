@@ -15,8 +15,7 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError, DalembertError, FileError, MissingExtraError
 from dalembert.formats.meshes import resolve_allowed_meshes
 from dalembert.formats.npz import MAX_RATIO, SMALL_BYTES, Archive, open_archive
-from dalembert.formats.report import reported_as_file_errors
-from dalembert.formats.resources import Resources
+from dalembert.formats.resources import Resources, reported_as_file_errors
 from dalembert.host.atomic_files import replacing
 from dalembert.model.model import Model
 from dalembert.model.storage import parse

@@ -40,7 +40,7 @@ from dalembert.formats.mjcf.bodies import (
     unique_name,
 )
 from dalembert.formats.mjcf.files import Source, read_source
-from dalembert.formats.report import Report, check_options
+from dalembert.formats.resources import Report, check_options
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.conventions import convert_state
 from dalembert.model.joints import Fixed, Spherical

@@ -28,7 +28,7 @@ from typing import Any, Final, NamedTuple, final
 
 from dalembert.errors import FileError, ModelError
 from dalembert.formats.mjcf.files import Source
-from dalembert.formats.report import Report
+from dalembert.formats.resources import Report
 from dalembert.model import Limits, ModelBuilder, joints, shapes
 from dalembert.model.shapes.shape import ALL_GROUPS, USUAL_FRICTION
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
@@ -97,6 +97,7 @@ class Compiled:
         self.mujoco = mujoco
         self.m = m
         self.source = source
+        self.error = source.error
         self.report = report
         self.bodies = self._names("BODY", m.nbody)
         self.joints = self._names("JOINT", m.njnt)
@@ -117,9 +118,6 @@ class Compiled:
     def is_disabled(self, flag: str) -> bool:
         """Return whether an option flag of the file switches off a part of the physics."""
         return bool(self.m.opt.disableflags & int(getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{flag}")))
-
-    def error(self, tags: str | tuple[str, ...], name: str, message: str) -> FileError:
-        return self.source.error(tags, name, message)
 
     def placement(self, kind: str, i: int) -> Home:
         """Return the body of ours that a site or a geom is on, and where."""
@@ -158,25 +156,20 @@ def _links_of(compiled: Compiled, b: int, root: str | None, floating: int) -> li
         return [Link(joints.Free(), unique_name(f"{compiled.bodies[b]}:root", set(compiled.joints)))]
     found: list[Link] = []
     for j in range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b]):
-        _check_joint(compiled, j)
+        name, problem = compiled.joints[j], ""
+        if any(m.jnt_stiffnesspoly[j]) and not compiled.is_disabled("SPRING"):
+            problem = "a nonlinear spring; only linear ones are kept"
+        elif any(m.dof_dampingpoly[m.jnt_dofadr[j]]) and not compiled.is_disabled("DAMPER"):
+            problem = "nonlinear damping; only linear one is kept"
+        elif m.jnt_springyield[j] > 0.0:
+            problem = "a plastic spring (springyield), which is not supported"
+        if problem:
+            raise compiled.error("joint", name, f'joint "{name}" has {problem}')
         if int(m.jnt_type[j]) == FREE and root == "fixed":
-            compiled.report.note(f'joint "{compiled.joints[j]}": the free root is fixed at its initial pose')
+            compiled.report.note(f'joint "{name}": the free root is fixed at its initial pose')
         else:
             found += _links_of_joint(compiled, j)
     return found
-
-
-def _check_joint(compiled: Compiled, j: int) -> None:
-    """Reject joint forces other than those of linear springs and dampers."""
-    m, name, problem = compiled.m, compiled.joints[j], ""
-    if any(m.jnt_stiffnesspoly[j]) and not compiled.is_disabled("SPRING"):
-        problem = "a nonlinear spring; only linear ones are kept"
-    elif any(m.dof_dampingpoly[m.jnt_dofadr[j]]) and not compiled.is_disabled("DAMPER"):
-        problem = "nonlinear damping; only linear one is kept"
-    elif m.jnt_springyield[j] > 0.0:
-        problem = "a plastic spring (springyield), which is not supported"
-    if problem:
-        raise compiled.error("joint", name, f'joint "{name}" has {problem}')
 
 
 def _links_of_joint(compiled: Compiled, j: int) -> list[Link]:
@@ -440,7 +433,19 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     if compiled.is_disabled("FILTERPARENT") and m.nbody > 2:
         report.note("ignored: the flag filterparent; a body never touches its parent here")
     for signature in m.exclude_signature:
-        _exclude(builder, compiled, int(signature) >> 16, int(signature) & 0xFFFF)
+        pair = int(signature) >> 16, int(signature) & 0xFFFF
+        ours = [compiled.homes[b].body for b in pair]
+        if ours[0] == ours[1]:
+            continue
+        builder.exclude_contact(*ours)
+        for own, home in zip(pair, ours):
+            others = (b for b in range(m.nbody) if b != own and compiled.homes[b].body == home)
+            if any(m.body_geomnum[b] for b in others):
+                first, second = (compiled.bodies[b] for b in pair)
+                report.note(
+                    f'the exclusion of "{first}" and "{second}" from contact holds for all of "{home}", with '
+                    "bodies merged into it"
+                )
     _add_pairs(builder, compiled)
     if compiled.contact_is_off:
         report.note("the file switches contact off: no shape collides")
@@ -454,20 +459,6 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
             f"torsional and rolling friction of {turning} geoms or pairs (condim 4 or 6) are kept with the "
             "shapes, but contact has sliding friction only: spinning and rolling on a point are not slowed"
         )
-
-
-def _exclude(builder: ModelBuilder, compiled: Compiled, b: int, c: int) -> None:
-    m, homes = compiled.m, compiled.homes
-    ours = homes[b].body, homes[c].body
-    if ours[0] == ours[1]:
-        return
-    builder.exclude_contact(*ours)
-    for own, home in zip((b, c), ours):
-        if any(k != own and homes[k].body == home and m.body_geomnum[k] for k in range(m.nbody)):
-            compiled.report.note(
-                f'the exclusion of "{compiled.bodies[b]}" and "{compiled.bodies[c]}" from contact holds for '
-                f'all of "{home}", with bodies merged into it'
-            )
 
 
 def _add_pairs(builder: ModelBuilder, compiled: Compiled) -> None:

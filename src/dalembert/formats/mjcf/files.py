@@ -15,12 +15,11 @@ import hashlib
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from dalembert.errors import FileError
-from dalembert.formats.document import MAX_DEPTH, MAX_ELEMENTS, Element, read_document
+from dalembert.formats.document import MAX_DEPTH, MAX_ELEMENTS, Element, XmlText, read_document
 from dalembert.formats.resources import Resources, read_regular_file
 
 MAX_FILES: Final = 500
@@ -100,7 +99,14 @@ class Source:
 
     def in_words_of_the_file(self, message: str) -> str:
         """Return a message of MuJoCo with the lines and the names of the user's files."""
-        named = self.text.with_places(message)
+
+        def place(match: re.Match[str]) -> str:
+            number, lines = int(match[1]), self.text.lines
+            if not 1 <= number <= len(lines):
+                return match[0]
+            return f"{lines[number - 1].file} line {lines[number - 1].line}"
+
+        named = re.sub(r"\bline (\d+)", place, message)
         for asset, file in self.files.items():
             named = named.replace(asset, str(file))
         return named
@@ -164,7 +170,16 @@ class Source:
                     continue
                 what = "an <include> has no elements inside; close it: <include file=…/>"
                 child.require(not child.children, what)
-                file = self._resolve_include(child, path, resources)
+                # It is named from the main file's folder, or from the includer's own.
+                name = _posix_name(child.attributes.get("file", ""))
+                near = Resources(Path(child.file).parent, (path.parent, *self._roots), trusted=self._trusted)
+                try:
+                    file = resources.resolve(name, what=child.place)
+                except FileError as first:
+                    try:
+                        file = near.resolve(name, what=child.place)
+                    except FileError:
+                        raise first from None
                 what = f"{file.name} is included twice, or includes itself; a file can be included once"
                 child.require(file not in met, what)
                 met.add(file)
@@ -172,18 +187,6 @@ class Source:
                 pending += reversed(self._document(file).children)
             element.children = children
             waiting += children
-
-    def _resolve_include(self, element: Element, path: Path, resources: Resources) -> Path:
-        """Return the file of an `<include>`, named from the main file's folder or the includer's own."""
-        name = _posix_name(element.attributes.get("file", ""))
-        near = Resources(Path(element.file).parent, (path.parent, *self._roots), trusted=self._trusted)
-        try:
-            return resources.resolve(name, what=element.place)
-        except FileError as first:
-            try:
-                return near.resolve(name, what=element.place)
-            except FileError:
-                raise first from None
 
     def _name_assets(
         self,
@@ -243,8 +246,11 @@ class Source:
         )
         if not known:
             content = read_regular_file(file, limit=MAX_ASSET_BYTES)
-            if element.tag == "hfield":
-                check_height_field(element, content)
+            # Few bytes of a picture can hold thousands of megabytes.
+            if element.tag == "hfield" and content.startswith(b"\x89PNG\r\n\x1a\n"):
+                width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
+                what = f"the picture has {width} x {height} samples; up to {MAX_SAMPLES} are read"
+                element.require(width * height <= MAX_SAMPLES, what)
             name = self._keep("asset", ending, content, file)
             self._contents[file] = name, size
         return name
@@ -311,54 +317,31 @@ def _posix_name(name: str) -> str:
 
 # The text of a model, written from the tree that was examined: one tag a line, elements only
 
-_ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
-_ESCAPED: Final = re.compile(r'[&<>"\x00-\x1f\x7f-\x9f]')
-_LINE: Final = re.compile(r"\bline (\d+)")
-
 
 @final
-@dataclass(frozen=True)
-class MjcfText:
+class MjcfText(NamedTuple):
     """The XML of a model, and the element on each of its lines."""
 
     xml: str
     lines: list[Element]
 
-    def with_places(self, message: str) -> str:
-        """Return a message about lines of the text as one about lines of the files that it came from."""
-
-        def place(match: re.Match[str]) -> str:
-            number = int(match[1])
-            if not 1 <= number <= len(self.lines):
-                return match[0]
-            element = self.lines[number - 1]
-            return f"{element.file} line {element.line}"
-
-        return _LINE.sub(place, message)
-
 
 def mjcf_text_of(root: Element) -> MjcfText:
     """Write a tree; text, comments and processing instructions, which mean nothing in MJCF, are left out."""
-
-    def escape(match: re.Match[str]) -> str:
-        return _ESCAPES.get(match[0], f"&#{ord(match[0])};")
-
-    lines: list[str] = []
-    elements: list[Element] = []
-    waiting: list[tuple[Element, bool]] = [(root, False)]
+    xml, elements = XmlText(indent=""), []
+    waiting = [(root, False)]
     while waiting:
         element, written = waiting.pop()
         elements.append(element)
         if written:
-            lines.append(f"</{element.tag}>")
-            continue
-        given = element.attributes.items()
-        attributes = "".join(f' {name}="{_ESCAPED.sub(escape, value)}"' for name, value in given)
-        lines.append(f"<{element.tag}{attributes}{'>' if element.children else '/>'}")
-        if element.children:
+            xml.close(element.tag)
+        elif element.children:
+            xml.open(element.tag, **element.attributes)
             waiting.append((element, True))
             waiting += [(child, False) for child in reversed(element.children)]
-    return MjcfText("\n".join(lines), elements)
+        else:
+            xml.leaf(element.tag, **element.attributes)
+    return MjcfText(xml.text(), elements)
 
 
 # Numbers that would make MuJoCo's compiler allocate without bound
@@ -418,14 +401,6 @@ def _check_sizes(element: Element) -> None:
     elif element.tag == "mesh":
         what = f"a parameter of a generated mesh exceeds {MAX_SUBDIVISIONS}"
         element.require(max(_numbers(element, "params", 0.0)) <= MAX_SUBDIVISIONS, what)
-
-
-def check_height_field(element: Element, content: bytes) -> None:
-    """Reject a picture with more samples than are read: few bytes of PNG can hold thousands of megabytes."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n"):
-        width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
-        what = f"the picture has {width} x {height} samples; up to {MAX_SAMPLES} are read"
-        element.require(width * height <= MAX_SAMPLES, what)
 
 
 def _product(element: Element, *names: str) -> float:

@@ -15,7 +15,7 @@ dynamics is an error; what the format cannot hold otherwise is a loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, final
@@ -24,12 +24,18 @@ import numpy as np
 
 from dalembert.errors import FileError
 from dalembert.formats.document import MAX_ATTRIBUTE_BYTES, MAX_DEPTH, XmlText, numbers
-from dalembert.formats.mjcf.bodies import DEFAULT_FRICTION_PRIORITY, FIRST_HIDDEN_GROUP, WORLD, shift
+from dalembert.formats.mjcf.bodies import (
+    DEFAULT_FRICTION_PRIORITY,
+    FIRST_HIDDEN_GROUP,
+    IDENTITY,
+    WORLD,
+    shift,
+)
 from dalembert.formats.mjcf.files import MESH_ENDINGS
-from dalembert.formats.report import reject_functions
+from dalembert.formats.resources import reject_functions
 from dalembert.model import Model, joints, shapes
-from dalembert.model.body import Body, Loop
-from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
+from dalembert.model.body import LIMITS, Body, Loop, bounds_of
+from dalembert.spatial import Mat3, Transform, Vec3, physical_problems
 from dalembert.spatial.rotations import quaternion_of_rotation
 
 MIN_MOMENT_OF_INERTIA: Final = 2e-15
@@ -56,7 +62,7 @@ def mjcf_text(model: Model, *, folder: Path | None = None) -> tuple[str, list[st
 
 # Joints of ours as the stacked joints of one MJCF body
 
-AXES: Final = (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2))
+X, Y, Z = AXES = Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)
 
 
 @final
@@ -75,30 +81,25 @@ class Step:
 Item = Transform | Step
 
 
-def _hinge(axis: Vec3, q: int) -> Step:
-    return Step("hinge", axis, q, (q,))
-
-
-def _slide(axis: Vec3, q: int) -> Step:
-    return Step("slide", axis, q, (q,))
+def _in_row(kinds: Sequence[str], axes: Iterable[Vec3]) -> list[Step]:
+    """Return joints of one freedom, whose places in q and v are the same."""
+    return [Step(kind, axis, k, (k,)) for k, (kind, axis) in enumerate(zip(kinds, axes))]
 
 
 KINDS: Final[dict[type[joints.Joint], Callable[[Any], list[Step]]]] = {
     joints.Fixed: lambda joint: [],
-    joints.Revolute: lambda joint: [_hinge(joint.axis, 0)],
-    joints.Prismatic: lambda joint: [_slide(joint.axis, 0)],
-    joints.Cylindrical: lambda joint: [_hinge(joint.axis, 0), _slide(joint.axis, 1)],
-    joints.Universal: lambda joint: [_hinge(joint.axis1, 0), _hinge(joint.axis2, 1)],
-    joints.SphericalEuler: lambda joint: [_hinge(AXES["xyz".index(a)], k) for k, a in enumerate(joint.order)],
-    joints.Translation: lambda joint: [_slide(axis, k) for k, axis in enumerate(AXES)],
+    joints.Revolute: lambda joint: _in_row(["hinge"], [joint.axis]),
+    joints.Prismatic: lambda joint: _in_row(["slide"], [joint.axis]),
+    joints.Cylindrical: lambda joint: _in_row(["hinge", "slide"], [joint.axis, joint.axis]),
+    joints.Universal: lambda joint: _in_row(["hinge"] * 2, [joint.axis1, joint.axis2]),
+    joints.SphericalEuler: lambda joint: _in_row(["hinge"] * 3, [AXES["xyz".index(a)] for a in joint.order]),
+    joints.Translation: lambda joint: _in_row(["slide"] * 3, AXES),
     joints.Planar: lambda joint: [
-        Step("slide", AXES[0], 0, (1,)),
-        Step("slide", AXES[1], 1, (2,)),
-        Step("hinge", AXES[2], 2, (0,)),
+        Step("slide", X, 0, (1,)), Step("slide", Y, 1, (2,)), Step("hinge", Z, 2, (0,)),
     ],
-    joints.Spherical: lambda joint: [Step("ball", AXES[0], 0, (0, 1, 2))],
-    joints.Free: lambda joint: [Step("free", AXES[0], 0, (0, 1, 2, 3, 4, 5))],
-}
+    joints.Spherical: lambda joint: [Step("ball", X, 0, (0, 1, 2))],
+    joints.Free: lambda joint: [Step("free", X, 0, (0, 1, 2, 3, 4, 5))],
+}  # fmt: skip
 """The stacked MJCF joints that have the same coordinates as a joint of ours."""
 
 
@@ -106,13 +107,13 @@ def _steps_of(body: Body, losses: list[str]) -> list[Item]:
     """Return a body's placement and joint as constants and steps; reject a joint that MJCF cannot hold."""
     placement, joint, name = body.placement.as_transform(), body.joint, body.joint_name
     steps: list[Item] = []
-    if isinstance(joint, joints.Free) and not (body.parent < 0 and _is_identity(placement)):
+    if isinstance(joint, joints.Free) and not (body.parent < 0 and placement == IDENTITY):
         losses.append(
             f'joint "{name}" is written as three slides and a ball joint: MuJoCo has free joints on the '
             "world's origin only; its velocity is in parent axes there"
         )
         steps += [Step("slide", axis, k, (3 + k,)) for k, axis in enumerate(AXES)]
-        steps += [Step("ball", AXES[0], 3, (0, 1, 2))]
+        steps += [Step("ball", X, 3, (0, 1, 2))]
     else:
         if isinstance(joint, joints.Planar):
             losses.append(
@@ -121,7 +122,16 @@ def _steps_of(body: Body, losses: list[str]) -> list[Item]:
             )
         steps += _expand(joint, body)
     if isinstance(joint, (joints.Free, joints.Planar)):
-        _check_moving_axes(body, (3, 4, 5) if isinstance(joint, joints.Free) else (1, 2))
+        # Its axes turn with the body, while MJCF has the values along the parent's axes.
+        linear = slice(3, 6) if isinstance(joint, joints.Free) else slice(1, 3)
+        for word in ("damping", "friction"):
+            if len(set(getattr(body, word)[linear])) > 1:
+                raise FileError(f'joint "{name}" has different {word} along its axes, which MJCF cannot hold')
+        for word, values in (("armature", body.armature[linear]), ("stiffness", body.stiffness)):
+            if any(values):
+                raise FileError(
+                    f'joint "{name}" of kind {joint.kind} has {word}, which means another thing in MJCF'
+                )
     count = sum(isinstance(step, Step) for step in steps)
     items, number = [placement, *steps], 0
     for i, item in enumerate(items):
@@ -140,10 +150,9 @@ def _expand(joint: joints.Joint, body: Body, q: int = 0, v: int = 0) -> list[Ite
             items += [placement, *_expand(member, body, q, v)]
             q, v = q + member.nq, v + member.nv
         return items
-    for kind, steps in KINDS.items():
-        if isinstance(joint, kind):
-            return [replace(s, q=s.q + q, v=tuple(k + v for k in s.v)) for s in steps(joint)]
-    raise _unsupported(body, joint.kind)
+    if type(joint) not in KINDS:
+        raise _unsupported(body, joint.kind)
+    return [replace(s, q=s.q + q, v=tuple(k + v for k in s.v)) for s in KINDS[type(joint)](joint)]
 
 
 def _unsupported(body: Body, kind: str) -> FileError:
@@ -151,17 +160,6 @@ def _unsupported(body: Body, kind: str) -> FileError:
         f'joint "{body.joint_name}" is of kind {kind}, which MJCF does not have; save the model as .json, or '
         "lock the joint"
     )
-
-
-def _check_moving_axes(body: Body, linear: tuple[int, ...]) -> None:
-    """Reject different values along axes that turn with the body: MJCF has them along the parent's axes."""
-    what = f'joint "{body.joint_name}"'
-    for word, values in (("damping", body.damping), ("friction", body.friction)):
-        if len({values[k] for k in linear}) > 1:
-            raise FileError(f"{what} has different {word} along its axes, which MJCF cannot hold")
-    for word, values in (("armature", body.armature), ("stiffness", body.stiffness)):
-        if any(values[k] for k in linear) or (word == "stiffness" and any(values)):
-            raise FileError(f"{what} of kind {body.joint.kind} has {word}, which means another thing in MJCF")
 
 
 def _stack(items: Sequence[Item]) -> tuple[Transform, list[tuple[Step, Vec3, Vec3]]]:
@@ -172,26 +170,22 @@ def _stack(items: Sequence[Item]) -> tuple[Transform, list[tuple[Step, Vec3, Vec
         if isinstance(item, Transform):
             T = item @ T
             continue
-        if item.kind == "ball" and not _is_identity(Transform(T.R, Vec3.zero())):
+        if item.kind == "ball" and Mat3.identity() != T.R:
             raise FileError(
                 f'ball joint "{item.name}" is followed by a turned joint on a body without mass; MJCF cannot '
                 "hold that: give the body between them some mass"
             )
-        if item.kind == "free" and not _is_identity(T):
+        if item.kind == "free" and T != IDENTITY:
             raise FileError(f'free joint "{item.name}" cannot be followed by other joints on a massless body')
         found.append((item, T.R.transposed_times(item.axis), T.inverse().p))
     return T, found[::-1]
-
-
-def _is_identity(X: Any) -> bool:
-    return list(X.R) == list(Mat3.identity()) and not any(X.p)
 
 
 def _placement(X: Any) -> dict[str, str]:
     """Return `pos` and `quat` of a placement."""
     X = X.as_transform()
     found = {"pos": numbers(X.p)} if any(X.p) else {}
-    if list(X.R) != list(Mat3.identity()):
+    if Mat3.identity() != X.R:
         found["quat"] = numbers(quaternion_of_rotation(X.R))
     return found
 
@@ -217,19 +211,6 @@ def _closure_points(loop: Loop) -> list[Transform]:
         f'loop joint "{loop.name}" is of kind {loop.joint.kind}; MJCF closes loops with spherical, revolute '
         "and fixed joints only"
     )
-
-
-def _principal(inertia: RigidInertia) -> tuple[list[float], Sequence[float]]:
-    """Return the principal moments about the centre of mass [kg m^2] and the quaternion of their axes."""
-    I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
-    if not np.any(I - np.diag(np.diag(I))):
-        return np.diag(I).tolist(), [1.0, 0.0, 0.0, 0.0]
-    if not np.isfinite(I).all():
-        raise FileError("MJCF cannot hold an inertia that overflows; correct the mass and the centre of mass")
-    moments, axes = np.linalg.eigh(I)
-    if np.linalg.det(axes) < 0.0:
-        axes[:, 0] = -axes[:, 0]
-    return moments.tolist(), quaternion_of_rotation(Mat3(*axes.ravel().tolist()))
 
 
 @final
@@ -370,10 +351,7 @@ class _Writer:
         self.xml.leaf("joint", **attributes, **self._limits(step, body))
 
     def _limits(self, step: Step, body: Body) -> dict[str, str]:
-        limits: dict[str, list[float]] = {
-            key: np.broadcast_to(getattr(body.limits, key), n).tolist()
-            for key, n in (("lower", body.nq), ("upper", body.nq), ("velocity", body.nv), ("effort", body.nv))
-        }
+        limits = {key: bounds_of(body, key) for key in LIMITS}
         what, lose, attributes = f'joint "{step.name}"', self.xml.lose, {}
         efforts = [limits["effort"][k] for k in step.v]
         lost = any(math.isfinite(limits["velocity"][k]) for k in step.v)
@@ -399,7 +377,16 @@ class _Writer:
             return
         if problems := physical_problems(inertia):
             raise FileError(f'body "{body.name}": {"; ".join(problems)}; MuJoCo refuses such a body')
-        moments, quaternion = _principal(inertia)
+        I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
+        moments, axes = np.diag(I).tolist(), np.eye(3)
+        if np.any(I - np.diag(moments)):
+            if not np.isfinite(I).all():
+                what = "MJCF cannot hold an inertia that overflows; correct the mass and the centre of mass"
+                raise FileError(what)
+            principal, axes = np.linalg.eigh(I)
+            moments = principal.tolist()
+            if np.linalg.det(axes) < 0.0:
+                axes[:, 0] = -axes[:, 0]
         if min(moments) < MIN_MOMENT_OF_INERTIA and moving:
             moments = [max(moment, MIN_MOMENT_OF_INERTIA) for moment in moments]
             self.losses.append(
@@ -412,7 +399,7 @@ class _Writer:
             "inertial",
             mass=numbers([inertia.mass]),
             pos=numbers(inertia.com),
-            quat=numbers(quaternion),
+            quat=numbers(quaternion_of_rotation(Mat3(*axes.ravel().tolist()))),
             diaginertia=numbers(max(0.0, moment) for moment in moments),
         )
 
@@ -454,57 +441,45 @@ class _Writer:
             self.losses.append(f"{what}: planes can only stand still in MJCF; it is left out")
             return None
         if isinstance(shape, shapes.Mesh):
-            asset = self._mesh_file(shape)
-            if asset is None:
-                self.losses.append(
-                    f'{what}: the mesh "{shape.path}" is not an STL or OBJ file below the folder of the MJCF '
-                    "file; it is left out"
-                )
-                return None
-            return {"type": "mesh", "mesh": asset}
+            # MuJoCo opens every mesh that a file names, so that only those below the file's folder are named.
+            folder, known = self.folder, shape.path.lower().endswith(MESH_ENDINGS)
+            if folder is not None and known and "://" not in shape.path:
+                path = (folder / shape.path).resolve()
+                if path.is_relative_to(folder) and path.is_file():
+                    # Meshes that are not closed have no volume to weigh; their inertia is not used.
+                    mesh = {"file": path.relative_to(folder).as_posix(), "inertia": "shell"}
+                    if shape.scale != (1.0, 1.0, 1.0):
+                        mesh["scale"] = numbers(shape.scale)
+                    return self._asset((shape.path, shape.scale), "mesh", mesh)
+            self.losses.append(
+                f'{what}: the mesh "{shape.path}" is not an STL or OBJ file below the folder of the MJCF '
+                "file; it is left out"
+            )
+            return None
         if isinstance(shape, shapes.ConvexMesh):
             corners = numbers(x for vertex in shape.vertices for x in vertex)
-            return {"type": "mesh", "mesh": self._asset(shape.vertices, "mesh", {"vertex": corners})}
-        if isinstance(shape, shapes.HeightField):
-            return {"type": "hfield", "hfield": self._height_field(shape)}
-        return {"type": shape.kind, "size": numbers(SIZES[type(shape)](shape))}
-
-    def _mesh_file(self, shape: shapes.Mesh) -> str | None:
-        """Return the name of the asset of a mesh shape; None if the file cannot name it.
-
-        MuJoCo opens every mesh that a file names, so that only those below the file's folder are named.
-        """
-        if "://" in shape.path or not shape.path.lower().endswith(MESH_ENDINGS) or self.folder is None:
-            return None
-        path = (self.folder / shape.path).resolve()
-        if not path.is_relative_to(self.folder) or not path.is_file():
-            return None
-        # Meshes that are not closed have no volume to weigh; their inertia is not used.
-        attributes = {"file": path.relative_to(self.folder).as_posix(), "inertia": "shell"}
-        if shape.scale != (1.0, 1.0, 1.0):
-            attributes["scale"] = numbers(shape.scale)
-        return self._asset((shape.path, shape.scale), "mesh", attributes)
-
-    def _height_field(self, shape: shapes.HeightField) -> str:
-        """Return the name of the asset of a height field: heights above the lowest, the last row first."""
-        heights = np.array(shape.heights)
-        rise = float(np.ptp(heights))
-        attributes = {
+            return self._asset(shape.vertices, "mesh", {"vertex": corners})
+        if not isinstance(shape, shapes.HeightField):
+            return {"type": shape.kind, "size": numbers(SIZES[type(shape)](shape))}
+        heights = np.array(shape.heights)  # written above the lowest, the last row first
+        steps = (heights - heights.min())[::-1].ravel().astype(np.float32)
+        field = {
             "nrow": str(heights.shape[0]),
             "ncol": str(heights.shape[1]),
-            "elevation": " ".join(str(x) for x in (heights - heights.min())[::-1].ravel().astype(np.float32)),
-            "size": numbers((shape.size[0] / 2.0, shape.size[1] / 2.0, rise or 1.0, FIELD_BASE)),
+            "elevation": " ".join(str(x) for x in steps),
+            "size": numbers((*(x / 2.0 for x in shape.size), float(np.ptp(heights)) or 1.0, FIELD_BASE)),
         }
-        return self._asset((shape.heights, shape.size), "hfield", attributes)
+        return self._asset((shape.heights, shape.size), "hfield", field)
 
-    def _asset(self, key: object, tag: str, attributes: dict[str, str]) -> str:
+    def _asset(self, key: object, tag: str, attributes: dict[str, str]) -> dict[str, str]:
+        """Return type and name of an asset, which is written once for all shapes with the same key."""
         if max(map(len, attributes.values())) > MAX_ATTRIBUTE_BYTES:
             raise FileError(
                 f"a {'height field' if tag == 'hfield' else 'convex mesh'} has more numbers than MJCF files "
                 f"hold ({MAX_ATTRIBUTE_BYTES} characters are read); save as .json"
             )
-        name = f"{tag}_{len(self.assets)}"
-        return self.assets.setdefault(key, (tag, {"name": name, **attributes}))[1]["name"]
+        own = {"name": f"{tag}_{len(self.assets)}", **attributes}
+        return {"type": tag, tag: self.assets.setdefault(key, (tag, own))[1]["name"]}
 
     # Contact, constraints, actuators
 

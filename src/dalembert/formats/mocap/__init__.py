@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import FileError, UnknownNameError
-from dalembert.formats.report import Report
-from dalembert.formats.resources import MAX_FILE_BYTES, read_regular_file
+from dalembert.formats.resources import MAX_FILE_BYTES, Report, read_regular_file
 
 Array = npt.NDArray[np.float64]
 
@@ -114,18 +113,17 @@ def with_z_up(recording: Recording, up: Literal["y", "z"]) -> Recording:
         raise UnknownNameError.of("up axis", up, ("y", "z"))
     if up == "z":
         return recording
-    bones = [
-        Bone(
-            bone.name,
-            bone.parent,
-            np.roll(bone.offset, 1),
-            tuple(channel[0] + _NEXT[channel[1]] for channel in bone.channels),
-            np.roll(bone.axes, (1, 1), (0, 1)),
-            tuple(Tip(tip.name, np.roll(tip.offset, 1)) for tip in bone.tips),
+    bones = tuple(
+        replace(
+            bone,
+            offset=np.roll(bone.offset, 1),
+            channels=tuple(channel[0] + _NEXT[channel[1]] for channel in bone.channels),
+            axes=np.roll(bone.axes, (1, 1), (0, 1)),
+            tips=tuple(Tip(tip.name, np.roll(tip.offset, 1)) for tip in bone.tips),
         )
         for bone in recording.bones
-    ]
-    return replace(recording, bones=tuple(bones))
+    )
+    return replace(recording, bones=bones)
 
 
 def free_name(name: str, taken: Collection[str]) -> str:

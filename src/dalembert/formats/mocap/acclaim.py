@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, final
 
@@ -35,7 +35,8 @@ from dalembert.formats.mocap import (
     read_plain_text,
     recording_of,
 )
-from dalembert.formats.report import Report
+from dalembert.formats.resources import Report
+from dalembert.spatial.rotations import rotation_of_euler_angles
 
 ASSUMED_FRAME_TIME: Final = 1.0 / 120.0
 """The time between frames [s] that is assumed: 120 Hz is what most of these files were recorded at."""
@@ -113,7 +114,17 @@ def read_asf(path: Path) -> AsfSkeleton:
     for name in ("root", "bonedata", "hierarchy"):
         what = f"the file has no :{name} section; it is truncated, or no ASF file"
         text.require(name in sections, len(text.lines), what)
-    length, degrees = _units(text, sections.get("units", []))
+    length, degrees = 1.0, True
+    for line, words in sections.get("units", []):
+        key, value = words[0].lower(), words[-1].lower()
+        text.check_name(line, "unit", key, ("mass", "length", "angle"))
+        if key == "length":
+            length = text.number(value, line, "length")
+            text.require(length > 0.0, line, f"the unit of length is {value}; give a positive number")
+        elif key == "angle":
+            what = f"the unit of angle is {excerpt(value)}; it can be deg or rad"
+            text.require(value in ("deg", "rad"), line, what)
+            degrees = value == "deg"
     drafts = _Drafts(text, math.pi / 180.0 if degrees else 1.0, report)
     drafts.add_root(sections["root"])
     drafts.add_bones(sections["bonedata"])
@@ -154,31 +165,15 @@ def _sections(text: PlainText, report: Report) -> dict[str, list[Statement]]:
     return sections
 
 
-def _units(text: PlainText, statements: Sequence[Statement]) -> tuple[float, bool]:
-    """Return `length`, and whether angles are in degrees."""
-    length, degrees = 1.0, True
-    for line, words in statements:
-        key, value = words[0].lower(), words[-1].lower()
-        text.check_name(line, "unit", key, ("mass", "length", "angle"))
-        if key == "length":
-            length = text.number(value, line, "length")
-            text.require(length > 0.0, line, f"the unit of length is {value}; give a positive number")
-        elif key == "angle":
-            what = f"the unit of angle is {excerpt(value)}; it can be deg or rad"
-            text.require(value in ("deg", "rad"), line, what)
-            degrees = value == "deg"
-    return length, degrees
-
-
 @final
+@dataclass
 class _Drafts:
     """The root and the bones as they are read, by name; `angle` is the unit of angles [rad]."""
 
-    def __init__(self, text: PlainText, angle: float, report: Report) -> None:
-        self.text = text
-        self.angle = angle
-        self.report = report
-        self.found: dict[str, _Draft] = {}
+    text: PlainText
+    angle: float
+    report: Report
+    found: dict[str, _Draft] = field(default_factory=dict)
 
     def add_root(self, statements: Sequence[Statement]) -> None:
         line = statements[0][0] if statements else 1
@@ -270,19 +265,8 @@ class _Drafts:
 
     def _rotation(self, angles: Sequence[float], order: str) -> Array:
         """Return the rotation C of turns about fixed axes, the first one first."""
-        C = np.eye(3)
-        for axis, angle in zip(order, angles):
-            C = _axis_rotation("xyz".index(axis), angle * self.angle) @ C
-        return C
-
-
-def _axis_rotation(i: int, angle: float) -> Array:
-    """Return the rotation R (child to parent) by angle [rad] about axis i."""
-    c, s = np.cos(angle), np.sin(angle)
-    j, k = (i + 1) % 3, (i + 2) % 3
-    R = np.zeros((3, 3))
-    R[i, i], R[j, j], R[j, k], R[k, j], R[k, k] = 1.0, c, -s, s, c
-    return R
+        intrinsic = [angle * self.angle for angle in reversed(angles)]
+        return np.array(rotation_of_euler_angles(order[::-1], intrinsic).to_list())
 
 
 def _hierarchy(text: PlainText, statements: Sequence[Statement], drafts: dict[str, _Draft]) -> dict[str, str]:

@@ -57,15 +57,15 @@ class _Draft:
 
 
 @final
+@dataclass
 class _Hierarchy:
     """The HIERARCHY part: the joints so far, and a stack of the joints and the End Site that are open."""
 
-    def __init__(self, text: PlainText) -> None:
-        self.text = text
-        self.joints: list[_Draft] = []
-        self.indices: dict[str, int] = {}
-        self.open: list[_Draft] = []
-        self.sites = 0
+    text: PlainText
+    joints: list[_Draft] = field(default_factory=list)
+    indices: dict[str, int] = field(default_factory=dict)
+    open: list[_Draft] = field(default_factory=list)
+    sites: int = 0
 
     def read(self) -> int:
         """Read up to MOTION; return the index of the line after it."""
@@ -90,7 +90,12 @@ class _Hierarchy:
             elif keyword in ("ROOT", "JOINT"):
                 awaiting = self._begin_joint(keyword, piece[len(keyword) :].strip(), line)
             elif keyword == "END":
-                awaiting = self._begin_site(line)
+                in_joint = self.open and self.open[-1].kind == "joint"
+                require(in_joint, line, "End Site outside a joint")
+                self.sites += 1
+                require(self.sites <= MAX_BONES, line, f"more than {MAX_BONES} end sites")
+                awaiting = "End Site"
+                self.open.append(_Draft(awaiting, "", -1, line))
             elif keyword in ("OFFSET", "CHANNELS"):
                 self._describe(keyword, words, line)
             elif keyword == "}":
@@ -138,14 +143,6 @@ class _Hierarchy:
         self.open.append(self.joints[-1])
         return f'{keyword} "{name}"'
 
-    def _begin_site(self, line: int) -> str:
-        in_joint = self.open and self.open[-1].kind == "joint"
-        self.text.require(in_joint, line, "End Site outside a joint")
-        self.sites += 1
-        self.text.require(self.sites <= MAX_BONES, line, f"more than {MAX_BONES} end sites")
-        self.open.append(_Draft("End Site", "", -1, line))
-        return "End Site"
-
     def _describe(self, keyword: str, words: list[str], line: int) -> None:
         """Read the OFFSET or the CHANNELS of what is open."""
         inside = self.open and (keyword == "OFFSET" or self.open[-1].kind == "joint")
@@ -155,10 +152,7 @@ class _Hierarchy:
         self.text.require(given is None, line, f"a second {keyword} for the same joint")
         if keyword == "OFFSET":
             draft.offset = np.array(self.text.numbers(words, line, keyword, 3))
-        else:
-            draft.channels = self._channels(words, draft.name, line)
-
-    def _channels(self, words: list[str], joint: str, line: int) -> tuple[str, ...]:
+            return
         promised, names = (words[0] if words else "nothing"), words[1:]
         what = f"CHANNELS says {promised[:40]} but names {len(names)} channels"
         self.text.require(promised == str(len(names)), line, what)
@@ -169,9 +163,9 @@ class _Hierarchy:
                 what = f"unknown channel {excerpt(name)}; channels are Xposition … Zposition, Xrotation …"
                 raise self.text.error(line, what)
             channels.append(("t" if match[2].lower() == "position" else "r") + match[1].lower())
-        what = f'joint "{joint}" has a channel twice: {" ".join(names)}'
+        what = f'joint "{draft.name}" has a channel twice: {" ".join(names)}'
         self.text.require(len(set(channels)) == len(channels), line, what)
-        return tuple(channels)
+        draft.channels = tuple(channels)
 
     def _close(self, line: int) -> None:
         self.text.require(self.open, line, 'one "}" too many')

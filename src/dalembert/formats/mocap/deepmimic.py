@@ -18,8 +18,7 @@ import numpy as np
 
 from dalembert.errors import FileError
 from dalembert.formats.mocap import Array
-from dalembert.formats.report import Report
-from dalembert.formats.resources import MAX_FILE_BYTES, read_regular_file
+from dalembert.formats.resources import MAX_FILE_BYTES, Report, read_regular_file
 
 JOINTS: Final = {"root": 7, "chest": 4, "neck": 4} | {
     f"{side}_{part}": size
@@ -57,7 +56,22 @@ def read_deepmimic(path: Path) -> DeepMimicClip:
         raise FileError(f'{path.name}: "Loop" is {str(loop)[:40]!r}; it can be "wrap" or "none"')
     frames = np.array([_row(f"{path.name}: frame {number}", row) for number, row in enumerate(rows, 1)])
     values = frames[:, 1:].copy()
-    _normalize_quaternions(path.name, values, report)
+    start, farthest = 0, 0.0
+    for joint, size in JOINTS.items():
+        start += size
+        if size == 1:
+            continue
+        quaternion = values[:, start - 4 : start]
+        norm = np.linalg.norm(quaternion, axis=1)
+        if len(bad := np.flatnonzero(np.abs(norm - 1.0) > MAX_DEVIATION)):
+            raise FileError(
+                f'{path.name}: frame {bad[0] + 1}, joint "{joint}": the quaternion has the length '
+                f"{norm[bad[0]]:.4g}, not 1; are these frames of another character?"
+            )
+        quaternion /= norm[:, None]
+        farthest = max(farthest, float(np.abs(norm - 1.0).max()))
+    if farthest > MAX_UNREPORTED_DEVIATION:
+        report.repair(f"quaternions are normalised; their lengths were off 1 by up to {farthest:.2g}")
     for key in content:
         if key not in ("Loop", "Frames"):
             report.note(f'ignored: "{key[:40]}"')
@@ -75,25 +89,6 @@ def _times(file: str, durations: Array) -> Array:
             "up; correct the durations"
         )
     return time
-
-
-def _normalize_quaternions(file: str, values: Array, report: Report) -> None:
-    start, farthest = 0, 0.0
-    for joint, size in JOINTS.items():
-        start += size
-        if size == 1:
-            continue
-        quaternion = values[:, start - 4 : start]
-        norm = np.linalg.norm(quaternion, axis=1)
-        if len(bad := np.flatnonzero(np.abs(norm - 1.0) > MAX_DEVIATION)):
-            raise FileError(
-                f'{file}: frame {bad[0] + 1}, joint "{joint}": the quaternion has the length '
-                f"{norm[bad[0]]:.4g}, not 1; are these frames of another character?"
-            )
-        quaternion /= norm[:, None]
-        farthest = max(farthest, float(np.abs(norm - 1.0).max()))
-    if farthest > MAX_UNREPORTED_DEVIATION:
-        report.repair(f"quaternions are normalised; their lengths were off 1 by up to {farthest:.2g}")
 
 
 def _object(path: Path) -> Mapping[str, Any]:

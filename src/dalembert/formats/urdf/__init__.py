@@ -11,18 +11,23 @@ import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import MAX_LISTED_NAMES, FileError, InertiaError, ModelError
 from dalembert.formats.document import Element, read_document
-from dalembert.formats.report import InertiaOption, Report, RootOption, check_options
-from dalembert.formats.resources import MissingResourceError, Resources
+from dalembert.formats.resources import (
+    InertiaOption,
+    MissingResourceError,
+    Report,
+    Resources,
+    RootOption,
+    check_options,
+)
 from dalembert.formats.urdf.elements import (
     MeshPath,
     UrdfJoint,
@@ -35,12 +40,12 @@ from dalembert.formats.urdf.elements import (
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.joints import Fixed, Free
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
-from dalembert.spatial import RigidInertia, SymMat3, Transform, physical_problems
+from dalembert.model.surgery import Call, merge_fixed
+from dalembert.spatial import RigidInertia, Transform, physical_problems
 
 __all__ = ["load_urdf", "nearest_physical"]
 
 WORLD: Final = "world"
-IDENTITY: Final = Transform.identity()
 MAX_LISTED_LINKS: Final = 10
 
 _TOO_MANY_SLASHES: Final = re.compile("^package:///+")
@@ -93,7 +98,7 @@ def load_urdf(
     locked = _locked_positions(order, report)
     _report_sizes(links, order, report)
     try:
-        return _Assembly(robot, links, locked, report).model(base, order, root, inertia)
+        return _assemble(robot, links, base, order, locked, root, inertia, report)
     except (FileError, InertiaError):
         raise
     except ModelError as error:  # numbers that are finite one by one, but not together
@@ -288,149 +293,134 @@ def _reach(shape: Shape) -> float:
 
 # Links and joints put together
 
+Bodies = dict[str, dict[str, Any]]
+"""The arguments of `ModelBuilder.add_body` by the names of the bodies."""
+Elements = Mapping[str, Element]
+"""The element that messages about a body name."""
 
-@final
-@dataclass
-class _Assembly:
-    """The merging of fixed links outward from the root into bodies for the builder.
 
-    `bodies` are the arguments of `ModelBuilder.add_body`, `elements` those that messages about a body name;
-    `home` is where each link's frame is: the body that carries it, and its place there.
+def _assemble(
+    robot: Element,
+    links: Mapping[str, UrdfLink],
+    base: str,
+    order: Sequence[UrdfJoint],
+    locked: Mapping[str, float | None],
+    root: RootOption,
+    inertia: InertiaOption,
+    report: Report,
+) -> Model:
+    """Return the model with fixed links merged into the bodies that carry them."""
+    named, calls = _link_calls(links, base, order, locked, root, report)
+    elements = {body: links[link].element for link, body in named.items()}
+    calls = merge_fixed(calls)
+    bodies = {given["name"]: given for method, given in calls if method == "add_body"}
+    what = f'no link moves: everything is fixed to link "{base}"; root="floating" makes it a free body'
+    robot.require(bodies, what)
+    fixed = {given["name"] for method, given in calls if method == "add_frame" and given["body"] == WORLD}
+    lost = [
+        link for link, body in named.items() if body in {*fixed, WORLD} and any(links[link].inertia.leaves())
+    ]
+    if lost:
+        listed = ", ".join(f'"{name}"' for name in lost[:MAX_LISTED_LINKS])
+        more = f", … ({len(lost)} in all)" if len(lost) > MAX_LISTED_LINKS else ""
+        what = f"links fixed to the world: the inertia of {listed}{more} is ignored"
+        report.note(f'{what}; root="floating" keeps it')
+    _report_weightless(bodies, elements, report)
+    if inertia != "as_given":
+        _correct_inertias(bodies, elements, inertia, report)
+    builder = ModelBuilder(name=robot.attributes.get("name", "").strip() or "robot")
+    for method, given in calls:
+        getattr(builder, method)(**given)
+    for joint in order:
+        if joint.mimic is not None and locked[joint.name] is None:
+            terms = {joint.mimic.leader: -joint.mimic.multiplier, joint.name: 1.0}
+            builder.add_coupling(joint.name, terms, offset=-joint.mimic.offset, dependent=joint.name)
+    for line in report.lines():
+        builder.warn(line)
+    return builder.build(inertia="as_given")
+
+
+def _link_calls(
+    links: Mapping[str, UrdfLink],
+    base: str,
+    order: Sequence[UrdfJoint],
+    locked: Mapping[str, float | None],
+    root: RootOption,
+    report: Report,
+) -> tuple[dict[str, str], list[Call]]:
+    """Return the body for each link, root first, and the calls of a builder that add them all, also those
+    that are fixed to their parents.
     """
-
-    robot: Element
-    links: Mapping[str, UrdfLink]
-    locked: Mapping[str, float | None]
-    report: Report
-    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
-    elements: dict[str, Element] = field(default_factory=dict)
-    home: dict[str, tuple[str, Transform]] = field(default_factory=dict)
-    frames: list[tuple[str, str, Transform]] = field(default_factory=list)
-    on_world: list[UrdfLink] = field(default_factory=list)
-    world_shapes: list[Shape] = field(default_factory=list)
-
-    def model(self, base: str, order: Sequence[UrdfJoint], root: RootOption, inertia: InertiaOption) -> Model:
-        self._place_root(base, order, root)
-        for joint in order:
-            self._place_child(joint)
-        what = f'no link moves: everything is fixed to link "{base}"; root="floating" makes it a free body'
-        self.robot.require(self.bodies, what)
-        if names := [link.name for link in self.on_world if any(link.inertia.leaves())]:
-            listed = ", ".join(f'"{name}"' for name in names[:MAX_LISTED_LINKS])
-            more = f", … ({len(names)} in all)" if len(names) > MAX_LISTED_LINKS else ""
-            what = f"links fixed to the world: the inertia of {listed}{more} is ignored"
-            self.report.note(f'{what}; root="floating" keeps it')
-        self._report_weightless()
-        if inertia != "as_given":
-            self._correct_inertias(inertia)
-        builder = ModelBuilder(name=self.robot.attributes.get("name", "").strip() or "robot")
-        for name, body in self.bodies.items():
-            builder.add_body(name, **body)
-        for shape in self.world_shapes:
-            builder.add_shape(WORLD, shape)
-        for frame in self.frames:
-            builder.add_frame(*frame)
-        for joint in order:
-            if joint.mimic is not None and self.locked[joint.name] is None:
-                terms = {joint.mimic.leader: -joint.mimic.multiplier, joint.name: 1.0}
-                builder.add_coupling(joint.name, terms, offset=-joint.mimic.offset, dependent=joint.name)
-        for line in self.report.lines():
-            builder.warn(line)
-        return builder.build(inertia="as_given")
-
-    def _place_root(self, base: str, order: Sequence[UrdfJoint], root: RootOption) -> None:
-        link = self.links[base]
-        first = [joint for joint in order if joint.parent == base]
-        floats_already = len(first) == 1 and first[0].type == "floating" and link.inertia.mass == 0.0
-        if root != "floating" or floats_already:
-            self._merge(link, WORLD, IDENTITY)
-            return
-        taken = {joint.name for joint in order}
-        numbered = (f"root_joint_{n}" for n in count(2))
-        name = next(name for name in chain(["root_joint"], numbered) if name not in taken)
-        self._add_body(link, WORLD, IDENTITY, joint=Free(), joint_name=name)
-
-    def _place_child(self, joint: UrdfJoint) -> None:
-        link = self.links[joint.child]
-        carrier, at = self.home[joint.parent]
-        X = joint.placement if at is IDENTITY else at @ joint.placement
-        position = self.locked[joint.name] if joint.mimic is not None else None
+    first = [joint for joint in order if joint.parent == base]
+    floats_already = len(first) == 1 and first[0].type == "floating" and links[base].inertia.mass == 0.0
+    taken = {joint.name for joint in order}
+    numbered = (f"root_joint_{n}" for n in count(2))
+    root_joint = next(name for name in chain(["root_joint"], numbered) if name not in taken)
+    free = root == "floating" and not floats_already
+    named = {link: link for link in [base, *(joint.child for joint in order)]}
+    if WORLD in named and (free or base != WORLD):
+        while named[WORLD] in (WORLD, *links):
+            named[WORLD] = "world_link" if named[WORLD] == WORLD else named[WORLD] + "_"
+        place = links[WORLD].element.place
+        report.note(f'{place}: this link is called "{named[WORLD]}", since "world" is the fixed base')
+    given = {"parent": WORLD, "placement": Transform.identity(), "joint_name": root_joint}
+    joints: dict[str, dict[str, Any]] = {base: given | {"joint": Free() if free else Fixed()}}
+    for at in order:
+        words = ("joint", "placement", "limits", "damping", "friction")
+        joints[at.child] = {word: getattr(at, word) for word in words}
+        joints[at.child] |= {"parent": named[at.parent], "joint_name": at.name}
+        position = locked[at.name] if at.mimic is not None else None
         if position is not None:
-            self._merge(link, carrier, X @ joint.joint.transform([position]))
-        elif isinstance(joint.joint, Fixed):
-            self._merge(link, carrier, X)
+            joints[at.child] |= {"placement": at.placement @ at.joint.transform([position]), "joint": Fixed()}
+    calls: list[Call] = []
+    for link, own in joints.items():
+        inertia, shapes = links[link].inertia, links[link].shapes
+        if named[link] == WORLD:
+            calls += [("add_shape", {"body": WORLD, "shape": shape}) for shape in shapes]
         else:
-            words = ("joint", "limits", "damping", "friction")
-            given = {word: getattr(joint, word) for word in words}
-            self._add_body(link, carrier, X, joint_name=joint.name, **given)
+            calls.append(("add_body", {"name": named[link], "inertia": inertia, "shapes": shapes, **own}))
+    return named, calls
 
-    def _add_body(self, link: UrdfLink, parent: str, X: Transform, **joint: Any) -> None:
-        name = self._body_name(link.name)
-        own = {"parent": parent, "placement": X, "inertia": link.inertia, "shapes": list(link.shapes)}
-        self.bodies[name] = own | joint
-        self.elements[name] = link.element
-        self.home[link.name] = name, IDENTITY
 
-    def _merge(self, link: UrdfLink, carrier: str, X: Transform) -> None:
-        """Merge a link into the body that carries it at X."""
-        self.home[link.name] = carrier, X
-        shapes = [replace(shape, placement=X @ shape.placement) for shape in link.shapes]
-        if carrier == WORLD:
-            self.on_world.append(link)
-            self.world_shapes += shapes
-            if link.name != WORLD:
-                self.frames.append((link.name, WORLD, X))
-            return
-        body = self.bodies[carrier]
-        if any(link.inertia.leaves()):
-            body["inertia"] = body["inertia"] + X.inverse_apply(link.inertia)
-        body["shapes"] += shapes
-        self.frames.append((self._body_name(link.name), carrier, X))
+def _report_weightless(bodies: Bodies, elements: Elements, report: Report) -> None:
+    """Report joints that move no mass: forward dynamics would divide by zero there."""
+    weighs: set[str] = set()
+    has_child = {body["parent"] for body in bodies.values()}
+    for name, body in reversed(bodies.items()):
+        if name in weighs or any(body["inertia"].leaves()):
+            weighs.update((name, body["parent"]))
+        elif name in has_child:
+            report.warn(
+                f'{elements[name].place}: joint "{body["joint_name"]}" moves link "{name}", which '
+                "has no mass and carries none; its acceleration is undefined"
+            )
 
-    def _body_name(self, link: str) -> str:
-        """Return a link's name, unless it is the world's."""
-        if link != WORLD:
-            return link
-        name = "world_link"
-        while name in self.links:
-            name += "_"
-        place = self.links[link].element.place
-        self.report.note(f'{place}: this link is called "{name}", since "world" is the fixed base')
-        return name
 
-    def _report_weightless(self) -> None:
-        """Report joints that move no mass: forward dynamics would divide by zero there."""
-        weighs: set[str] = set()
-        has_child = {body["parent"] for body in self.bodies.values()}
-        for name, body in reversed(self.bodies.items()):
-            if name in weighs or any(body["inertia"].leaves()):
-                weighs.update((name, body["parent"]))
-            elif name in has_child:
-                self.report.warn(
-                    f'{self.elements[name].place}: joint "{body["joint_name"]}" moves link "{name}", which '
-                    "has no mass and carries none; its acceleration is undefined"
-                )
-
-    def _correct_inertias(self, option: InertiaOption) -> None:
-        """Reject or repair what no body can have."""
-        for name, body in self.bodies.items():
-            inertia, element = body["inertia"], self.elements[name]
-            problems = "; ".join(physical_problems(inertia))
-            if not problems:
-                continue
-            finite = all(math.isfinite(number) for number in inertia.leaves())
-            element.require(finite, f'link "{name}" with all that is fixed to it: {problems}')
-            if option == "strict":
-                raise InertiaError(
-                    f'{element.place}: the inertia of link "{name}" with all that is fixed to it: '
-                    f'{problems}; correct it, or load with inertia="as_given" or "repair"'
-                )
-            body["inertia"] = nearest_physical(inertia)
-            about_com = _about_com(body["inertia"])
-            overflows = not np.isfinite(about_com).all()
-            moments = [math.nan] * 3 if overflows else np.linalg.eigvalsh(about_com)
-            shown = ", ".join(f"{moment:.6g}" for moment in moments)
-            self.report.repair(f"{element.place}: {problems}; now they are {shown} kg m^2")
+def _correct_inertias(
+    bodies: Mapping[str, dict[str, Any]],
+    elements: Mapping[str, Element],
+    option: InertiaOption,
+    report: Report,
+) -> None:
+    """Reject or repair what no body can have."""
+    for name, body in bodies.items():
+        inertia, element = body["inertia"], elements[name]
+        problems = "; ".join(physical_problems(inertia))
+        if not problems:
+            continue
+        finite = all(math.isfinite(number) for number in inertia.leaves())
+        element.require(finite, f'link "{name}" with all that is fixed to it: {problems}')
+        if option == "strict":
+            raise InertiaError(
+                f'{element.place}: the inertia of link "{name}" with all that is fixed to it: '
+                f'{problems}; correct it, or load with inertia="as_given" or "repair"'
+            )
+        body["inertia"] = nearest_physical(inertia)
+        about_com = _about_com(body["inertia"])
+        overflows = not np.isfinite(about_com).all()
+        moments = [math.nan] * 3 if overflows else np.linalg.eigvalsh(about_com)
+        shown = ", ".join(f"{moment:.6g}" for moment in moments)
+        report.repair(f"{element.place}: {problems}; now they are {shown} kg m^2")
 
 
 # The nearest inertia that a body can have. The principal moments (A, B, C) about the centre of mass of a
@@ -461,21 +451,17 @@ def nearest_physical(inertia: RigidInertia) -> RigidInertia:
     if not np.isfinite(about_com).all():
         return inertia
     moments, axes = np.linalg.eigh(about_com)
-    I = (axes * _project_on_cone(moments)) @ axes.T
-    repaired = SymMat3(*(float(I[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))))
-    return RigidInertia(inertia.mass, inertia.com, repaired)
-
-
-def _about_com(inertia: RigidInertia) -> npt.NDArray[np.float64]:
-    return np.array(inertia.inertia_at_com.to_list(), dtype=float)
-
-
-def _project_on_cone(moments: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the point of the cone (1) nearest to the moments: inside, on a face, on an edge, or its tip."""
+    # The point of the cone (1) nearest to the moments: inside, on a face, on an edge, or its tip.
     candidates = [np.zeros(3)]
     for members in ([0, 1, 2], [0, 1], [0, 2], [1, 2], [0], [1], [2]):
         edges = _EDGES[members]
         weights = np.linalg.lstsq(edges.T, moments, rcond=None)[0]
         if np.all(weights >= -_ROUNDING * np.abs(moments).max()):
             candidates.append(np.maximum(weights, 0.0) @ edges)
-    return min(candidates, key=lambda point: float(np.linalg.norm(point - moments)))
+    nearest = min(candidates, key=lambda point: float(np.linalg.norm(point - moments)))
+    I = (axes * nearest) @ axes.T
+    return RigidInertia(inertia.mass, inertia.com, I.tolist())
+
+
+def _about_com(inertia: RigidInertia) -> npt.NDArray[np.float64]:
+    return np.array(inertia.inertia_at_com.to_list(), dtype=float)

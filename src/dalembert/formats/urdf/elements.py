@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, final
 
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.formats.document import Element
-from dalembert.formats.report import Report
+from dalembert.formats.resources import Report
 from dalembert.model import Limits
 from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
 from dalembert.model.joints.subspaces import basis_around, unit_axis

@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, final
 
+import numpy as np
+
 from dalembert.errors import FileError
 from dalembert.formats.document import XmlText, numbers
-from dalembert.formats.report import reject_functions
+from dalembert.formats.resources import reject_functions
 from dalembert.formats.urdf.elements import SOLIDS, VOCABULARY, planar_about
 from dalembert.model import Body, Coupling, Model
-from dalembert.model.joints import Composite, Fixed, Free, Joint, Planar, Prismatic, Revolute
+from dalembert.model.body import LIMITS, bounds_of
+from dalembert.model.joints import Composite, Fixed, Free, Planar, Prismatic, Revolute
 from dalembert.model.joints.subspaces import unit_axis
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.shape import GREY, USUAL_FRICTION
@@ -130,9 +133,8 @@ class _Writer:
 
     def _limit(self, body: Body, kind: str) -> None:
         """Write the limits; the largest float means no limit, since other readers require the numbers."""
-        limits, what = body.limits, f'joint "{body.joint_name}"'
-        words = ("lower", "upper", "velocity", "effort")
-        bounds = {word: _entries(getattr(limits, word)) for word in words}
+        what = f'joint "{body.joint_name}"'
+        bounds = {word: bounds_of(body, word) for word in LIMITS}
         if kind not in ("revolute", "prismatic"):
             limited = map(math.isfinite, bounds.pop("lower") + bounds.pop("upper"))
             self.xml.lose(any(limited), f"{what}: its position limits")
@@ -151,7 +153,7 @@ class _Writer:
             attributes = {"filename": self._mesh_name(shape.path), "scale": numbers(shape.scale)}
         elif shape.kind in SOLIDS:
             words = VOCABULARY[shape.kind].attributes
-            attributes = {word: numbers(_entries(getattr(shape, word))) for word in words}
+            attributes = {word: numbers(np.ravel(getattr(shape, word))) for word in words}
         else:
             self.xml.lose(True, f"{what}: URDF has no such shape")
             return
@@ -180,37 +182,27 @@ class _Writer:
         return name
 
 
-def _entries(values: Sequence[float] | float) -> list[float]:
-    return [values] if isinstance(values, int | float) else list(values)
-
-
 def _type_of(body: Body) -> tuple[str, Vec3 | None]:
     """Return URDF's word for a joint, and its axis if it has one."""
     joint = body.joint
     if isinstance(joint, Revolute):
-        ends = _entries(body.limits.lower) + _entries(body.limits.upper)
-        return "revolute" if any(map(math.isfinite, ends)) else "continuous", joint.axis
+        limited = any(map(math.isfinite, bounds_of(body, "lower") + bounds_of(body, "upper")))
+        return "revolute" if limited else "continuous", joint.axis
     if isinstance(joint, Prismatic):
         return "prismatic", joint.axis
     if isinstance(joint, Fixed | Free):
         return "fixed" if isinstance(joint, Fixed) else "floating", None
-    normal = _normal_of_planar(joint)
-    if normal is None:
-        raise FileError(
-            f'URDF cannot hold joint "{body.joint_name}" of kind {joint.kind}; it knows revolute, prismatic, '
-            "fixed, free and planar joints: save as .json, or replace the joint"
-        )
-    return "planar", normal
-
-
-def _normal_of_planar(joint: Joint) -> Vec3 | None:
-    """Return the normal of a planar joint, also of one that the loader made in another plane than x-y."""
     if isinstance(joint, Planar):
-        return Vec3.unit(2)
-    if not isinstance(joint, Composite) or [member.kind for member in joint.joints] != ["planar", "fixed"]:
-        return None
-    normal = unit_axis(joint.placements[0].R @ Vec3.unit(2), "planar")
-    return normal if planar_about(normal).parameters() == joint.parameters() else None
+        return "planar", Vec3.unit(2)
+    # The loader makes such a joint for another plane than x-y.
+    if isinstance(joint, Composite) and [member.kind for member in joint.joints] == ["planar", "fixed"]:
+        normal = unit_axis(joint.placements[0].R @ Vec3.unit(2), "planar")
+        if planar_about(normal).parameters() == joint.parameters():
+            return "planar", normal
+    raise FileError(
+        f'URDF cannot hold joint "{body.joint_name}" of kind {joint.kind}; it knows revolute, prismatic, '
+        "fixed, free and planar joints: save as .json, or replace the joint"
+    )
 
 
 def _leader(coupling: Coupling) -> tuple[str, float, float]:
