@@ -11,7 +11,6 @@ import hashlib
 import json
 import math
 import secrets
-import sys
 import weakref
 from collections.abc import Callable, Mapping
 from numbers import Real
@@ -22,7 +21,7 @@ from dalembert.errors import DalembertError, ModelError, short_repr
 from dalembert.model.body import LIMITS, LOOP_PLACEMENTS, PER_VELOCITY, Limits
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.checks import require_known
-from dalembert.model.joints import REGISTRY, Joint, joint_from_data
+from dalembert.model.joints import Joint, joint_from_data
 from dalembert.model.shapes import Shape, shape_kinds
 from dalembert.model.surgery import BODY_ARGUMENTS, builder_calls
 from dalembert.model.user_functions import KnownFunction
@@ -81,16 +80,6 @@ def parse(text: str | bytes) -> Any:
     return data
 
 
-def _joint_numbers(data: Any) -> list[float]:
-    """Return the numbers in a joint's data, in the order of its `parameters`."""
-    if isinstance(data, Mapping):
-        names = REGISTRY[data["type"]].parameter_names if "type" in data else ("rotation", "translation")
-        return [number for name in names if name in data for number in _joint_numbers(data[name])]
-    if isinstance(data, list):
-        return [number for item in data for number in _joint_numbers(item)]
-    return [float(data)] if isinstance(data, (int, float)) and not isinstance(data, bool) else []
-
-
 class Reader:
     """A reader of one JSON object: takes entries by name and type, and rejects missing and unknown ones."""
 
@@ -146,17 +135,8 @@ class Reader:
         return [Reader(item, f"{self.place}.{key}[{i}]") for i, item in enumerate(items)]
 
     def joint(self, key: str) -> Joint:
-        """Return the joint described by `to_data`, bit for bit.
-
-        Constructors normalise axes, which may change the last bit of a unit axis; numbers that differ from
-        the saved ones by no more than that are replaced by the saved ones.
-        """
         try:
-            data = self.take(key)
-            joint = joint_from_data(data)
-            saved, made = _joint_numbers(data), joint.parameters()
-            close = [abs(a - b) <= 4.0 * sys.float_info.epsilon for a, b in zip(saved, made)]
-            return joint.with_parameters(saved) if len(saved) == len(made) and all(close) else joint
+            return joint_from_data(self.take(key))
         except (DalembertError, TypeError, ValueError) as error:
             raise ModelError(f'{self.place}: "{key}": {error}') from error
 

@@ -5,6 +5,7 @@ A new joint is one class, and one entry in `REGISTRY`.
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Final
 
 from dalembert.errors import ModelError, require_choice
@@ -23,7 +24,7 @@ from dalembert.model.joints.elementary_joints import (
     Translation,
     Universal,
 )
-from dalembert.model.joints.joint import ExplicitConstraint, Joint
+from dalembert.model.joints.joint import ExplicitConstraint, Joint, flatten
 from dalembert.model.joints.rolling import EllipsoidJoint, RackPinion, SphereInCylinder
 from dalembert.model.joints.subspaces import active_subspace_along
 from dalembert.spatial import Mat3, Transform, Vec3
@@ -68,16 +69,25 @@ REGISTRY: Final[dict[str, type[Joint]]] = {
 
 
 def joint_from_data(data: dict[str, Any]) -> Joint:
-    """Return the joint described by `Joint.to_data`, bit for bit."""
+    """Return the joint described by `Joint.to_data`, bit for bit.
+
+    Constructors normalise axes, which may change the last bit of a unit axis; numbers that differ from the
+    saved ones by no more than that are replaced by the saved ones.
+    """
     if not isinstance(data, dict) or "type" not in data:
         raise ModelError(f'a joint is saved as a dictionary with a "type", got {repr(data)[:60]}')
     kind = data["type"]
     require_choice("joint type", kind, REGISTRY)
     fields = {name: _decode(value) for name, value in data.items() if name != "type"}
     try:
-        return REGISTRY[kind](**fields)
+        joint = REGISTRY[kind](**fields)
     except TypeError as error:
         raise ModelError(f"{kind} joint: the saved fields {sorted(fields)} do not fit it: {error}") from error
+    given = [x for name in joint.parameter_names if name in fields for x in flatten(fields[name])]
+    saved = [float(x) for x in given if isinstance(x, int | float) and not isinstance(x, bool)]
+    made = joint.parameters()
+    close = [abs(a - b) <= 4.0 * sys.float_info.epsilon for a, b in zip(saved, made)]
+    return joint.with_parameters(saved) if len(saved) == len(made) and all(close) else joint
 
 
 def _decode(value: Any) -> Any:

@@ -18,7 +18,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -40,7 +39,7 @@ from dalembert.model.joints.subspaces import (
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import AxialScrew, Force, Motion, Placement, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction, quaternion_normalized
-from dalembert.spatial.value import leaves, rebuild
+from dalembert.spatial.value import Value
 
 # Joints as plain data, and their numbers as flat lists.
 
@@ -73,15 +72,18 @@ def flatten(value: Any) -> list[Scalar]:
     """Return the numbers of a field: a number, a vector, a placement, another joint, or a tuple of them."""
     if isinstance(value, tuple | list):
         return [leaf for item in value for leaf in flatten(item)]
-    return value.parameters() if isinstance(value, Joint) else leaves(value)
+    if isinstance(value, Joint):
+        return value.parameters()
+    return value.leaves() if isinstance(value, Value) else [value]
 
 
 def refill(value: Any, source: Iterator[Scalar]) -> Any:
     """Return a value of the same form with numbers from `source`, in the order of `flatten`."""
     if isinstance(value, tuple | list):
         return tuple(refill(item, source) for item in value)
-    own = list(islice(source, len(flatten(value))))
-    return value.with_parameters(own) if isinstance(value, Joint) else rebuild(value, own)
+    if isinstance(value, Joint):
+        return value.with_parameters([next(source) for _ in value.parameters()])
+    return value.rebuilt(source) if isinstance(value, Value) else next(source)
 
 
 def displacement(X: Transform) -> Motion:
