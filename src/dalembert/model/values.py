@@ -11,9 +11,9 @@ Values of one-DoF joints are single numbers, others have one entry for each coor
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from dalembert.model.model import Model
 
 BODY_VALUES = ("mass", "com", "inertia")
-
-WithParameter: TypeAlias = Callable[[Joint, str, str, Any], Joint]
-"""A function of a joint, the name of a value, its field in the joint and the new value."""
 
 
 def value_names(model: Model) -> tuple[str, ...]:
@@ -67,7 +64,7 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
     This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
     of mass are replaced independently of one another. `with_values` is the checked form.
     """
-    return _replace_values(model, new, _with_parameter)
+    return _replace_values(model, new, checked=False)
 
 
 def with_values(
@@ -78,7 +75,7 @@ def with_values(
     """
     from dalembert.model.surgery import rebuild_checked
 
-    return rebuild_checked(_replace_values(model, new, _with_checked_parameter), inertia=inertia)
+    return rebuild_checked(_replace_values(model, new, checked=True), inertia=inertia)
 
 
 def rebuilt(model: Model, **parts: Any) -> Model:
@@ -88,7 +85,7 @@ def rebuilt(model: Model, **parts: Any) -> Model:
     return Model(**(model.content() | parts))
 
 
-def _replace_values(model: Model, new: Mapping[str, Any], with_parameter: WithParameter) -> Model:
+def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> Model:
     gravity = _vector(new["gravity"], "gravity") if "gravity" in new else model.gravity
     # A constraint that surgery transferred still sees the geometry of the model it was written for.
     held = [item.name for item in model.constraints if isinstance(item.function, TransferredFunction)]
@@ -105,7 +102,7 @@ def _replace_values(model: Model, new: Mapping[str, Any], with_parameter: WithPa
             )
     bodies = list(model.bodies)
     for i, parts in changes.items():
-        bodies[i] = _replace_body_values(bodies[i], parts, with_parameter)
+        bodies[i] = _replace_body_values(bodies[i], parts, checked)
     return rebuilt(model, bodies=bodies, gravity=gravity)
 
 
@@ -123,9 +120,7 @@ def _joint_parts(body: Body) -> tuple[str, ...]:
     return ("placement", *body.joint.parameter_names, *(JOINT_VALUES if body.nv else ()))
 
 
-def _replace_body_values(
-    body: Body, parts: Mapping[str, tuple[str, Any]], with_parameter: WithParameter
-) -> Body:
+def _replace_body_values(body: Body, parts: Mapping[str, tuple[str, Any]], checked: bool) -> Body:
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):
         old = body.inertia
@@ -145,27 +140,15 @@ def _replace_body_values(
             else:
                 fields[part] = entries
         elif part not in BODY_VALUES:
-            fields["joint"] = with_parameter(fields.get("joint", body.joint), name, part, given)
+            joint: Joint = fields.get("joint", body.joint)
+            inside, flat, old = _parameter_range(joint, part), joint.parameters(), getattr(joint, part)
+            flat[inside] = _entries(given, inside.stop - inside.start, name)
+            if checked and isinstance(old, Vec3 | Real):  # the constructor checks and normalises
+                value = Vec3(*flat[inside]) if isinstance(old, Vec3) else flat[inside.start]
+                fields["joint"] = dataclasses.replace(joint, **{part: value})  # type: ignore[type-var]
+            else:
+                fields["joint"] = joint.with_parameters(flat)
     return dataclasses.replace(body, **fields)
-
-
-def _with_checked_parameter(joint: Joint, name: str, part: str, given: Any) -> Joint:
-    """Return the joint with one field passed through its constructor, which checks and normalises."""
-    old = getattr(joint, part)
-    if isinstance(old, Vec3):
-        entries: Any = Vec3(*_entries(given, 3, name))
-    elif isinstance(old, Real):
-        entries = _entries(given, 1, name)[0]
-    else:
-        return _with_parameter(joint, name, part, given)
-    return dataclasses.replace(joint, **{part: entries})  # type: ignore[type-var]
-
-
-def _with_parameter(joint: Joint, name: str, part: str, given: Any) -> Joint:
-    """Return the joint with one field of other numbers, unchecked."""
-    inside, flat = _parameter_range(joint, part), joint.parameters()
-    flat[inside] = _entries(given, inside.stop - inside.start, name)
-    return joint.with_parameters(flat)
 
 
 def _parameter_range(joint: Joint, part: str) -> slice:

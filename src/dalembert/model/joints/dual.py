@@ -163,11 +163,6 @@ def _plain(condition: Any) -> Any:
     return condition
 
 
-def _absolute(a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    negative = _plain(a < 0.0)
-    return scalar.absolute(a), _select(negative, -b, b)
-
-
 # The chain rule: value and rate of each function of a + b e.
 _CHAIN_RULES: Final[dict[str, Callable[[Scalar, Scalar], tuple[Scalar, Scalar]]]] = {
     "sin": lambda a, b: (scalar.sin(a), scalar.cos(a) * b),
@@ -179,7 +174,7 @@ _CHAIN_RULES: Final[dict[str, Callable[[Scalar, Scalar], tuple[Scalar, Scalar]]]
     "exp": lambda a, b: (e := scalar.exp(a), e * b),
     "log": lambda a, b: (scalar.log(a), b / a),
     "floor": lambda a, b: (scalar.floor(a), 0.0),
-    "absolute": _absolute,
+    "absolute": lambda a, b: (scalar.absolute(a), _select(_plain(a < 0.0), -b, b)),
 }
 
 
