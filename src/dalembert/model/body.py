@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, TypeVar, overload
 
 from dalembert.errors import ModelError, OutOfRangeError, UnknownNameError
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Motion, Placement, RigidInertia, ScrewChain, Transform
 
 if TYPE_CHECKING:
@@ -83,14 +83,14 @@ class Dependence:
     terms: tuple[tuple[int, int, float], ...]
     offset: float
 
-    def position(self, q: Sequence[Scalar]) -> Scalar:
+    def position(self, q: Scalars) -> Scalar:
         """Return the dependent position [rad or m] from the model's q."""
         total: Scalar = self.offset
         for place, _, ratio in self.terms:
             total = total + ratio * q[place]
         return total
 
-    def rate(self, v: Sequence[Scalar]) -> Scalar:
+    def rate(self, v: Scalars) -> Scalar:
         """Return the dependent rate from the model's v; accelerations and displacements map alike."""
         total: Scalar = 0.0
         for _, place, ratio in self.terms:
@@ -138,28 +138,26 @@ class Body:
         """Number of the joint's velocity variables, its degree of freedom."""
         return self.joint.nv
 
-    def own_q(self, q: Sequence[Scalar]) -> list[Scalar]:
+    def own_q(self, q: Scalars) -> list[Scalar]:
         """Return this joint's own positions from the model's q; a dependent joint follows its coupling."""
         if self.dependence is not None:
             return [self.dependence.position(q)]
         return list(q[self.q_slice])
 
-    def own_v(self, v: Sequence[Scalar]) -> list[Scalar]:
+    def own_v(self, v: Scalars) -> list[Scalar]:
         """Return this joint's own velocities from the model's v, or accelerations from a (not forces)."""
         if self.dependence is not None:
             return [self.dependence.rate(v)]
         return list(v[self.v_slice])
 
-    def jcalc(
-        self, q: Sequence[Scalar], v: Sequence[Scalar] | None = None, time: Scalar | None = None
-    ) -> JointMotion:
+    def jcalc(self, q: Scalars, v: Scalars | None = None, time: Time = None) -> JointMotion:
         """Return the joint's transform, subspace, velocity and bias from the model's q and v (default 0)."""
         own_q = self.own_q(q)
         own_v = [0.0] * self.joint.nv if v is None else self.own_v(v)
         X_J, S, v_J, c_J = self.joint.jcalc(own_q, own_v, time)
         return JointMotion(link_transform(self.placement, X_J), S, v_J, c_J)
 
-    def link_transform(self, q: Sequence[Scalar], time: Scalar | None = None) -> Placement:
+    def link_transform(self, q: Scalars, time: Time = None) -> Placement:
         """Return this body placed in its parent, from the model's q."""
         return link_transform(self.placement, self.joint.transform(self.own_q(q), time))
 

@@ -19,6 +19,8 @@ from dalembert.scalar import Scalar
 if TYPE_CHECKING:
     from dalembert.model.model import Model
 
+Array = npt.NDArray[np.float64]
+
 
 def neutral(model: Model) -> list[float]:
     """Return q at zero displacement: zero angles and lengths, unit quaternions (1, 0, 0, 0)."""
@@ -87,9 +89,7 @@ def unit_quaternions(model: Model) -> tuple[slice, ...]:
     )
 
 
-def random_state(
-    model: Model, seed: int | np.random.Generator
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def random_state(model: Model, seed: int | np.random.Generator) -> tuple[Array, Array]:
     """Draw q `(nq,)` uniformly within the limits and v `(nv,)` from a unit normal distribution, clipped to
     the speed limits; the same seed gives the same state.
 

@@ -27,7 +27,7 @@ import numpy as np
 from dalembert.errors import ArgumentError, DalembertError, ModelError
 from dalembert.host.captured_values import Reads, reads_of
 from dalembert.model.joints import Joint, TimeDependent, UserDefined
-from dalembert.scalar import Scalar
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Mat3, Transform, Vec3
 
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ class Constraint:
     size: int
     time_dependent: bool
 
-    def residual(
-        self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar | None = None
-    ) -> list[Scalar]:
+    def residual(self, model: Model, q: Scalars, v: Scalars, time: Time = None) -> list[Scalar]:
         """Return the residuals phi(q) or psi(q, v), `size` scalars."""
         values = _as_list(self.function(*self._arguments(model, q, v, time)), self._what)
         if len(values) != self.size:
@@ -65,7 +63,7 @@ class Constraint:
     def _what(self) -> str:
         return f'constraint "{self.name}"'
 
-    def _arguments(self, model: Model, q: Sequence[Scalar], v: Sequence[Scalar], time: Any) -> list[Any]:
+    def _arguments(self, model: Model, q: Scalars, v: Scalars, time: Any) -> list[Any]:
         speeds = [list(v)] if self.kind == "velocity" else []
         return [model, list(q), *speeds, *_time_argument(self.time_dependent, time, self._what)]
 
@@ -84,7 +82,7 @@ class LoopClosure:
     velocities: tuple[int, ...]
     time_dependent: bool
 
-    def configuration(self, model: Model, y: Sequence[Scalar], time: Scalar | None = None) -> list[Scalar]:
+    def configuration(self, model: Model, y: Scalars, time: Time = None) -> list[Scalar]:
         """Return gamma(y) `(nq,)`, in which the positions of the independent joints are y itself."""
         timed = _time_argument(self.time_dependent, time, "the loop closure")
         q = _as_list(self.function(model, list(y), *timed), "the loop closure")
@@ -163,7 +161,7 @@ def _as_list(values: Any, what: str) -> list[Scalar]:
     return values.tolist() if is_vector else list(values)
 
 
-def _time_argument(time_dependent: bool, time: Scalar | None, what: str) -> list[Scalar]:
+def _time_argument(time_dependent: bool, time: Time, what: str) -> list[Scalar]:
     """Return the time as the last argument of a function that depends on it."""
     if time_dependent and time is None:
         raise ArgumentError(f"{what} depends on time; pass time=…")

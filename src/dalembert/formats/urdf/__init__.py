@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -98,7 +98,7 @@ def load_urdf(
     locked = _locked_positions(order, report)
     _report_sizes(links, order, report)
     try:
-        return _assemble(robot, links, base, order, locked, root, inertia, report)
+        return _assemble(robot, UrdfTree(links, base, order, locked), root, inertia, report)
     except (FileError, InertiaError):
         raise
     except ModelError as error:  # numbers that are finite one by one, but not together
@@ -299,18 +299,22 @@ Elements = Mapping[str, Element]
 """The element that messages about a body name."""
 
 
+@final
+class UrdfTree(NamedTuple):
+    """The links, the root link, the joints from it outward, and where those stay that do not move."""
+
+    links: Mapping[str, UrdfLink]
+    base: str
+    order: Sequence[UrdfJoint]
+    locked: Mapping[str, float | None]
+
+
 def _assemble(
-    robot: Element,
-    links: Mapping[str, UrdfLink],
-    base: str,
-    order: Sequence[UrdfJoint],
-    locked: Mapping[str, float | None],
-    root: RootOption,
-    inertia: InertiaOption,
-    report: Report,
+    robot: Element, tree: UrdfTree, root: RootOption, inertia: InertiaOption, report: Report
 ) -> Model:
     """Return the model with fixed links merged into the bodies that carry them."""
-    named, calls = _link_calls(links, base, order, locked, root, report)
+    links, base, order, locked = tree
+    named, calls = _link_calls(tree, root, report)
     elements = {body: links[link].element for link, body in named.items()}
     calls = merge_fixed(calls)
     bodies = {given["name"]: given for method, given in calls if method == "add_body"}
@@ -340,17 +344,11 @@ def _assemble(
     return builder.build(inertia="as_given")
 
 
-def _link_calls(
-    links: Mapping[str, UrdfLink],
-    base: str,
-    order: Sequence[UrdfJoint],
-    locked: Mapping[str, float | None],
-    root: RootOption,
-    report: Report,
-) -> tuple[dict[str, str], list[Call]]:
+def _link_calls(tree: UrdfTree, root: RootOption, report: Report) -> tuple[dict[str, str], list[Call]]:
     """Return the body for each link, root first, and the calls of a builder that add them all, also those
     that are fixed to their parents.
     """
+    links, base, order, locked = tree
     first = [joint for joint in order if joint.parent == base]
     floats_already = len(first) == 1 and first[0].type == "floating" and links[base].inertia.mass == 0.0
     taken = {joint.name for joint in order}
