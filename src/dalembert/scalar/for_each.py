@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -18,51 +18,60 @@ from dalembert.scalar.kinds import Scalar, find, functions_of
 # `rebuilt(iterator)`, a value of the same form from as many.
 
 
-def leaves(value: Any) -> list[Scalar]:
-    """Return the scalars of a nested value, in a fixed order; names and None are part of its form."""
+FORM: Final = (str, bytes, type, type(None))
+"""The types of values that are part of a nested value's form, not scalars."""
+
+
+def leaves(value: Any, form: tuple[type, ...] = FORM) -> list[Scalar]:
+    """Return the scalars of a nested value, in a fixed order; what is of the types `form` is no scalar."""
+    if isinstance(value, form):
+        return []
     if isinstance(value, list | tuple):
-        return [leaf for item in value for leaf in leaves(item)]
+        return [leaf for item in value for leaf in leaves(item, form)]
     if isinstance(value, dict):
-        return [leaf for item in value.values() for leaf in leaves(item)]
+        return [leaf for item in value.values() for leaf in leaves(item, form)]
     if hasattr(value, "rebuilt"):
         own: list[Scalar] = value.leaves()
         return own
     if dataclasses.is_dataclass(value):
-        return [leaf for field in dataclasses.fields(value) for leaf in leaves(getattr(value, field.name))]
-    if _is_nested_array(value):
-        return list(value.flat)
-    return [] if value is None or isinstance(value, str) else [value]
+        fields = dataclasses.fields(value)
+        return [leaf for field in fields for leaf in leaves(getattr(value, field.name), form)]
+    return list(value.flat) if _is_nested_array(value) else [value]
 
 
-def rebuild(form: Any, scalars: Sequence[Scalar]) -> Any:
-    """Return a value of the given form with other scalars."""
-    wanted = len(leaves(form))
+def rebuild(value: Any, scalars: Sequence[Scalar]) -> Any:
+    """Return a nested value of the same form with other scalars."""
+    wanted = len(leaves(value))
     if len(scalars) != wanted:
         raise TracingError(
             f"the step of a loop was given {wanted} scalars and returned {len(scalars)}; "
             "it must return what it was given, in the same form"
         )
-    return _rebuilt(form, iter(scalars))
+    return rebuild_from(value, iter(scalars))
 
 
-def _rebuilt(form: Any, scalars: Iterator[Scalar]) -> Any:
-    if isinstance(form, tuple):
-        parts = [_rebuilt(item, scalars) for item in form]
-        return tuple(parts) if type(form) is tuple else type(form)(*parts)
-    if isinstance(form, list):
-        return [_rebuilt(item, scalars) for item in form]
-    if isinstance(form, dict):
-        return {key: _rebuilt(item, scalars) for key, item in form.items()}
-    if hasattr(form, "rebuilt"):
-        return form.rebuilt(scalars)
-    if dataclasses.is_dataclass(form) and not isinstance(form, type):
-        names = [field.name for field in dataclasses.fields(form)]
-        return dataclasses.replace(form, **{name: _rebuilt(getattr(form, name), scalars) for name in names})
-    if _is_nested_array(form):
-        array = np.empty(form.size, dtype=object)
-        array[:] = [next(scalars) for _ in range(form.size)]
-        return array.reshape(form.shape)
-    return form if form is None or isinstance(form, str) else next(scalars)
+def rebuild_from(value: Any, scalars: Iterator[Scalar], form: tuple[type, ...] = FORM) -> Any:
+    """Return a nested value of the same form with scalars that are taken from an iterator."""
+    if isinstance(value, form):
+        return value
+    if isinstance(value, tuple):
+        parts = [rebuild_from(item, scalars, form) for item in value]
+        return tuple(parts) if type(value) is tuple else type(value)(*parts)
+    if isinstance(value, list):
+        return [rebuild_from(item, scalars, form) for item in value]
+    if isinstance(value, dict):
+        return {key: rebuild_from(item, scalars, form) for key, item in value.items()}
+    if hasattr(value, "rebuilt"):
+        return value.rebuilt(scalars)
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        new = {name: rebuild_from(getattr(value, name), scalars, form) for name in names}
+        return dataclasses.replace(value, **new)  # type: ignore[type-var]
+    if _is_nested_array(value):
+        array = np.empty(value.size, dtype=object)
+        array[:] = [next(scalars) for _ in range(value.size)]
+        return array.reshape(value.shape)
+    return next(scalars)
 
 
 def _is_nested_array(value: Any) -> bool:
