@@ -7,7 +7,6 @@ from tests.algorithms.trees import close, geared_chain, random_tree, state, vec
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.applied_forces import passive_forces
-from dalembert.algorithms.centroidal_coordinates import centroidal_rates, from_centroidal, to_centroidal
 from dalembert.algorithms.energy_momentum import (
     center_of_mass,
     center_of_mass_velocity,
@@ -16,7 +15,7 @@ from dalembert.algorithms.energy_momentum import (
     potential_energy,
 )
 from dalembert.algorithms.forward_dynamics import forward_dynamics
-from dalembert.algorithms.integrators import State
+from dalembert.algorithms.integrators import State, centroidal_rates, from_centroidal, to_centroidal
 from dalembert.algorithms.stepping import INTEGRATORS, state_rate, step
 from dalembert.errors import ArgumentError, UnknownNameError
 from dalembert.model.builder import ModelBuilder

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.errors import ModelError
 from dalembert.model.body import Body, Loop
 from dalembert.model.joints import Cylindrical, Fixed, Helical, Joint, Prismatic, Revolute
 from dalembert.model.model import Model
@@ -51,8 +52,7 @@ QUARTER_TURN_TOLERANCE: Final = 2e-15
 
 
 def axis_of(joint: Joint) -> npt.NDArray[np.float64] | None:
-    """Return the one direction about or along which a joint moves, in its own frame;
-    None for other joints."""
+    """Return the direction about or along which a joint moves, in its own frame; None for other joints."""
     if isinstance(joint, (Revolute, Prismatic, Helical, Cylindrical)):
         components = joint.axis.to_list()
         if all(isinstance(x, (int, float)) for x in components):
@@ -95,11 +95,9 @@ class AxisJoint(Joint):
 
     @property
     def nq(self) -> int:
-        return len(COORDINATES[self.freedom])
+        return len(self.coordinates)
 
-    @property
-    def nv(self) -> int:
-        return len(COORDINATES[self.freedom])
+    nv = nq
 
     @property
     def coordinates(self) -> tuple[str, ...]:
@@ -112,9 +110,9 @@ class AxisJoint(Joint):
     def transform(self, q: Scalars, time: Time = None) -> AxialScrew:
         quarters, angle = _quarters(self.turn)
         advance: Scalar = self.shift
-        if self.freedom in ("revolute", "helical", "cylindrical"):
+        if "angle" in self.coordinates:
             angle = q[0] + angle
-        if self.freedom in ("prismatic", "cylindrical"):
+        if "length" in self.coordinates:
             advance = q[-1] + advance
         if self.freedom == "helical":
             advance = self.pitch * q[0] + advance
@@ -124,16 +122,9 @@ class AxisJoint(Joint):
         return AxialScrew(2, c, s, advance)
 
     def subspace(self, q: Scalars, time: Time = None) -> tuple[Motion, ...]:
-        turning, sliding = Motion(Z, Vec3.zero()), Motion(Vec3.zero(), Z)
-        if self.freedom == "helical":
-            return (Motion(Z, Vec3(0.0, 0.0, self.pitch)),)
-        columns = {
-            "revolute": (turning,),
-            "prismatic": (sliding,),
-            "cylindrical": (turning, sliding),
-            "fixed": (),
-        }
-        return columns[self.freedom]
+        turning = Motion(Z, Vec3(0.0, 0.0, self.pitch))  # the pitch is zero unless the joint is helical
+        columns = {"angle": turning, "length": Motion(Vec3.zero(), Z)}
+        return tuple(columns[coordinate] for coordinate in self.coordinates)
 
 
 # The common normal of two joint axes, the origin of Denavit-Hartenberg frames.
@@ -267,8 +258,7 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 def aligned(tree: Tree) -> Tree:
-    """Return the same system with body frames along joint axes;
-    the meaning of q, v, tau and external forces stays.
+    """Return the same system with body frames along joint axes; q, v, tau and external forces mean the same.
 
     A model with placements that are run-time parameters, and any other tree, is returned as it is.
     """
@@ -277,7 +267,11 @@ def aligned(tree: Tree) -> Tree:
     children = _moving_children(tree)
     world, gravity = _world_frame(tree, children)
     frames: dict[int, Array] = {-1: world}
-    chosen = {found[0].body.index for root, found in children.items() if found and _has_axis(tree, root)}
+    chosen = {
+        found[0].body.index
+        for root, found in children.items()
+        if found and root >= 0 and axis_of(tree.bodies[root].joint) is not None
+    }
     world_frame = _place(world).inverse()
     bodies = []
     for body in tree.bodies:
@@ -319,36 +313,35 @@ class AlignedBody(Body):
         return self.joint.original_frame if isinstance(self.joint, AxisJoint) else Transform.identity()
 
 
+SAME_AS_ORIGINAL: Final = ("closure", "constraints", "loop_names", "nq", "nv", "parents")
+"""The attributes of a tree that do not depend on the frames of its bodies."""
+
+
 @final
 class AlignedTree(Tree):
     """A tree of aligned bodies; `original`: the model it describes."""
 
-    __slots__ = (
-        "bodies",
-        "closure",
-        "constraints",
-        "gravity",
-        "loop_names",
-        "loops",
-        "nq",
-        "nv",
-        "original",
-        "parents",
-    )
+    __slots__ = ("bodies", "gravity", "loops", "original", *SAME_AS_ORIGINAL)
+
+    original: Model
 
     def __init__(
         self, bodies: Sequence[AlignedBody], gravity: Vec3, original: Model, loops: Sequence[Loop] = ()
     ) -> None:
-        self.bodies = tuple(bodies)
-        self.gravity = gravity
-        self.parents = original.parents
-        self.nq = original.nq
-        self.nv = original.nv
-        self.loops = tuple(loops)
-        self.loop_names = original.loop_names
-        self.constraints = original.constraints
-        self.closure = original.closure
-        self.original = original
+        self.bodies, self.gravity, self.loops, self.original = tuple(bodies), gravity, tuple(loops), original
+        for name in SAME_AS_ORIGINAL:
+            setattr(self, name, getattr(original, name))
+
+
+def original_model(tree: Tree) -> Model:
+    """Return the model that users' functions see: the tree, or the one that an aligned tree describes."""
+    if isinstance(tree, AlignedTree):
+        return tree.original
+    if isinstance(tree, Model):
+        return tree
+    raise ModelError(
+        f"constraints are equations of a Model or an AlignedTree, not of a {type(tree).__name__}"
+    )
 
 
 def _align(
@@ -373,7 +366,8 @@ def _align(
     t, s = _own_freedom(body, children[body.index], ready)
     frame = on_axis(ready @ screw_z(t, s), axis)
     joint = AxisJoint.like(body.joint, tidy(t), tidy(s), _place(inverse(frame)))
-    return frame, _chain(normal.factors()), joint
+    screws = tuple(normal.factors())
+    return frame, ScrewChain(screws) if screws else AxialScrew(2, 1.0, 0.0, 0.0), joint
 
 
 def _own_freedom(body: Body, children: list[_MovingChild], ready: Array) -> tuple[float, float]:
@@ -445,10 +439,6 @@ def _moving_children(tree: Tree) -> dict[int, list[_MovingChild]]:
     return children
 
 
-def _has_axis(tree: Tree, index: int) -> bool:
-    return index >= 0 and axis_of(tree.bodies[index].joint) is not None
-
-
 def _matrix(placement: Placement) -> Array:
     return np.array(placement.homogeneous(), dtype=np.float64)
 
@@ -458,11 +448,6 @@ def _place(frame: Array) -> Transform:
     scale = float(np.max(np.abs(frame[:3, 3])))
     p = [tidy(float(x), scale) for x in frame[:3, 3]]
     return Transform(Mat3(*[tidy(float(x)) for x in frame[:3, :3].flat]), Vec3(*p))
-
-
-def _chain(factors: Iterator[AxialScrew]) -> Placement:
-    screws = tuple(factors)
-    return ScrewChain(screws) if screws else AxialScrew(2, 1.0, 0.0, 0.0)
 
 
 def _tidy_inertia(inertia: RigidInertia) -> RigidInertia:

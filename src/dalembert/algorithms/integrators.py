@@ -11,11 +11,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from dalembert.algorithms.aligned import AlignedBody, AlignedTree
+from dalembert.algorithms.aligned import AlignedTree
 from dalembert.algorithms.applied_forces import (
     FRICTION_SPEED,
     Loads,
@@ -23,23 +23,104 @@ from dalembert.algorithms.applied_forces import (
     displacement,
     passive_forces,
 )
-from dalembert.algorithms.centroidal_coordinates import (
-    centroidal_rates,
-    from_centroidal,
-    integrate_centroidal,
-    to_centroidal,
-)
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
-from dalembert.model.joints import Free, Spherical
+from dalembert.model.joints import Free, Planar, Spherical
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
 from dalembert.model.values import rebuilt
-from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, sqrt
-from dalembert.spatial import SymMat3, Vec3
+from dalembert.scalar import Scalar, Scalars, Time, cos, is_zero, literal, sin, sqrt
+from dalembert.spatial import Mat3, SymMat3, Vec3
+from dalembert.spatial.rotations import quaternion_rate, rotation_of_quaternion
+
+# Centroidal coordinates (y, w) of a joint: centre of mass and its velocity if free or planar, else q and v.
+#
+# y holds the position variables with the position of the body's own centre of mass in place of its origin's,
+# w the velocity variables with the centre's velocity along predecessor axes in place of the origin's along
+# body axes; see `stepping`, Eqs (1) and (2).
+
+Pair = tuple[list[Scalar], list[Scalar]]
+
+
+def to_centroidal(body: Body, q: Scalars, v: Scalars) -> Pair:
+    """Return (y, w) of (q, v): y = p + R c, w = R (v_O + omega x c)."""
+    if not _is_free_or_planar(body):
+        return list(q), list(v)
+    R, p, omega, v_O = _parts(body, q, v)
+    c = _center(body)
+    return _pack(body, p + R @ c, q, omega, R @ (v_O + omega.cross(c)))
+
+
+def from_centroidal(body: Body, y: Scalars, w: Scalars) -> Pair:
+    """Return (q, v) of (y, w); quaternions in y have unit norm."""
+    if not _is_free_or_planar(body):
+        return list(y), list(w)
+    R, center, omega, velocity = _parts(body, y, w)
+    c = _center(body)
+    return _pack(body, center - R @ c, y, omega, R.transposed_times(velocity) - omega.cross(c))
+
+
+def velocity_relative_to_center(body: Body, q: Scalars, v: Scalars) -> list[Scalar]:
+    """Return v relative to a frame that moves with the body's centre of mass and does not rotate."""
+    if not _is_free_or_planar(body):
+        return list(v)
+    _, _, omega, _ = _parts(body, q, v)
+    return _pack(body, Vec3.zero(), q, omega, -omega.cross(_center(body)))[1]
+
+
+def centroidal_rates(body: Body, q: Scalars, v: Scalars, a: Scalars) -> Pair:
+    """Return (dy/dt, dw/dt) for dv/dt = a."""
+    if not _is_free_or_planar(body):
+        return body.joint.position_rate(q, v), list(a)
+    R, _, omega, v_O = _parts(body, q, v)
+    _, _, alpha, a_O = _parts(body, q, a)
+    c = _center(body)
+    at_center = v_O + omega.cross(c)
+    turn = quaternion_rate(q[3:], omega) if isinstance(body.joint, Free) else [v[0]]
+    return _pack(
+        body, R @ at_center, [0.0] * 3 + turn, alpha, R @ (a_O + alpha.cross(c) + omega.cross(at_center))
+    )
+
+
+def integrate_centroidal(body: Body, y: Scalars, dw: Scalars) -> list[Scalar]:
+    """Return y after unit time at constant dw: the centre moves straight, the turn is its exponential."""
+    if not _is_free_or_planar(body):
+        return body.joint.integrate(y, dw)
+    if isinstance(body.joint, Free):
+        rotated = body.joint.integrate(y, [*dw[:3], 0.0, 0.0, 0.0])
+        return [y[0] + dw[3], y[1] + dw[4], y[2] + dw[5], *rotated[3:]]
+    return [y[0] + dw[1], y[1] + dw[2], y[2] + dw[0]]
+
+
+def _is_free_or_planar(body: Body) -> bool:
+    return isinstance(body.joint, (Free, Planar))
+
+
+def _center(body: Body) -> Vec3:
+    """Return the body's centre of mass c; for a planar joint, its part in the plane, as only that moves."""
+    c = body.inertia.com
+    return c if isinstance(body.joint, Free) else Vec3(c.x, c.y, 0.0)
+
+
+def _parts(body: Body, q: Scalars, v: Scalars) -> tuple[Mat3, Vec3, Vec3, Vec3]:
+    """Return R, position, angular and linear part; for a planar joint, in three dimensions."""
+    if isinstance(body.joint, Free):
+        return rotation_of_quaternion(q[3:]), Vec3(*q[:3]), Vec3(*v[:3]), Vec3(*v[3:])
+    x, y, angle = q
+    c, s = cos(angle), sin(angle)
+    R = Mat3(c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0)
+    return R, Vec3(x, y, 0.0), Vec3(0.0, 0.0, v[0]), Vec3(v[1], v[2], 0.0)
+
+
+def _pack(body: Body, position: Vec3, q: Scalars, angular: Vec3, linear: Vec3) -> Pair:
+    """Return the joint's variables with this position and the orientation in q."""
+    if isinstance(body.joint, Free):
+        return [*position, *q[3:]], [*angular, *linear]
+    return [position.x, position.y, q[-1]], [angular.z, linear.x, linear.y]
+
 
 # State of a system, and its centroidal coordinates (y, w) of `flight`, joint by joint.
 
@@ -89,6 +170,14 @@ class CentroidalCoordinates:
         now = None if self.time is None else self.time + elapsed
         whole = closure_equations(self.tree, state.q, state.v, time=now)
         return State(whole.q, whole.v)
+
+    def positions_after(self, centroidal: State, elapsed: Scalar) -> list[Scalar]:
+        """Return y after a time [s] at the constant velocity w."""
+        return [
+            x
+            for body, y, w in self.parts(centroidal)
+            for x in integrate_centroidal(body, y, [u * elapsed for u in w])
+        ]
 
     def parts(self, centroidal: State) -> Iterator[tuple[Body, list[Scalar], list[Scalar]]]:
         """Yield each body with its part of (y, w)."""
@@ -172,12 +261,8 @@ def euler(conditions: StepConditions, start: State, dt: Scalar) -> State:
     coordinates = conditions.coordinates
     centroidal = coordinates.to_centroidal(start)
     rate = coordinates.rates(start, conditions.acceleration(start.q, start.v, 0.0))
-    moved = [
-        integrate_centroidal(body, y, [x * dt for x in w]) for body, y, w in coordinates.parts(centroidal)
-    ]
-    return coordinates.from_centroidal(
-        State([x for y in moved for x in y], _advance(centroidal.v, rate.v, dt)), dt
-    )
+    y = coordinates.positions_after(centroidal, dt)
+    return coordinates.from_centroidal(State(y, _advance(centroidal.v, rate.v, dt)), dt)
 
 
 def semi_implicit(conditions: StepConditions, start: State, dt: Scalar) -> State:
@@ -238,8 +323,7 @@ def semi_implicit_update(
     centroidal = coordinates.to_centroidal(start)
     rate = coordinates.rates(start if v is None else State(start.q, list(v)), a)
     faster = State(centroidal.q, _advance(centroidal.v, rate.v, dt))
-    moved = [integrate_centroidal(body, y, [x * dt for x in w]) for body, y, w in coordinates.parts(faster)]
-    return coordinates.from_centroidal(State([x for y in moved for x in y], faster.v), dt)
+    return coordinates.from_centroidal(State(coordinates.positions_after(faster, dt), faster.v), dt)
 
 
 def heun(conditions: StepConditions, start: State, dt: Scalar) -> State:
@@ -248,7 +332,7 @@ def heun(conditions: StepConditions, start: State, dt: Scalar) -> State:
     rate = _centroidal_rate(conditions.coordinates, conditions.acceleration)
     k1 = rate(centroidal, 0.0)
     k2 = rate(_advance_state(centroidal, k1, dt), dt)
-    mean = State(*([(a + b) * 0.5 for a, b in zip(x, y, strict=True)] for x, y in zip(k1, k2, strict=True)))
+    mean = State(*([(a + b) * 0.5 for a, b in zip(*rates, strict=True)] for rates in zip(k1, k2)))
     return conditions.coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
 
 
@@ -268,7 +352,7 @@ def runge_kutta_step(
     k2 = rate(_advance_state(centroidal, k1, half), half)
     k3 = rate(_advance_state(centroidal, k2, half), half)
     k4 = rate(_advance_state(centroidal, k3, dt), dt)
-    mean = State(_simpson(k1.q, k2.q, k3.q, k4.q), _simpson(k1.v, k2.v, k3.v, k4.v))
+    mean = State(*(_simpson(*rates) for rates in zip(k1, k2, k3, k4)))
     return coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
 
 
@@ -321,8 +405,7 @@ def implicit(conditions: StepConditions, start: State, dt: Scalar) -> State:
 
 
 def midpoint(conditions: StepConditions, start: State, dt: Scalar) -> State:
-    """Take a step of Eq. (1), implicit in damping and dry friction of the joints; springs keep their energy,
-    as under the symplectic Euler method."""
+    """Take a step of Eq. (1), implicit in damping and dry friction; springs keep their energy."""
     return _step(conditions, start, dt, [(0.0,) * body.nv for body in conditions.tree.bodies])
 
 
@@ -366,28 +449,20 @@ def _stiff(
 
 def with_armatures(tree: Tree, armatures: dict[int, tuple[Scalar, ...]]) -> Tree:
     """Return the same system with other armatures, by the indices of bodies; they may be traced."""
+    bodies: list[Any] = [dataclasses.replace(body, armature=armatures[body.index]) for body in tree.bodies]
     if isinstance(tree, AlignedTree):
-        original = with_armatures(tree.original, armatures)
-        assert isinstance(original, Model)
-        bodies = [
-            dataclasses.replace(body, armature=armatures[body.index])
-            for body in tree.bodies
-            if isinstance(body, AlignedBody)
-        ]
+        original: Any = with_armatures(tree.original, armatures)
         return AlignedTree(bodies, tree.gravity, original, tree.loops)
     if not isinstance(tree, Model):
         raise ModelError(
             f'integrators "implicit" and "midpoint" are for models; a {type(tree).__name__} has no armatures'
         )
-    return rebuilt(
-        tree,
-        bodies=[dataclasses.replace(body, armature=armatures[body.index]) for body in tree.bodies],
-    )
+    return rebuilt(tree, bodies=bodies)
 
 
 def resistances(body: Body, v: list[Scalar]) -> list[Scalar]:
     """Return D for each velocity variable."""
-    found: list[Scalar] = []
-    for d, f, u in zip(body.damping, body.friction, v, strict=True):
-        found.append(d if is_zero(f) else d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED))
-    return found
+    return [
+        d if is_zero(f) else d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED)
+        for d, f, u in zip(body.damping, body.friction, v, strict=True)
+    ]

@@ -35,7 +35,6 @@ from dalembert.algorithms.integrators import (
     euler,
     heun,
     implicit,
-    independent,
     midpoint,
     runge_kutta_4,
     semi_implicit,
@@ -74,11 +73,7 @@ POSITION_ERROR_DECAY_STEPS = 5.0
 
 def state_rate(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]) -> State:
     """Return (dq/dt, dv/dt) = FD_x(x, tau): the state-space form that ODE solvers take (Eqs 3.8, 3.9)."""
-    a = forward_dynamics(tree, q, v, tau, **given)
-    q_rate: list[Scalar] = []
-    for body in independent(tree):
-        q_rate += body.joint.position_rate(body.own_q(q), body.own_v(v))
-    return State(q_rate, a)
+    return State(configuration.position_rate(tree, q, v), forward_dynamics(tree, q, v, tau, **given))
 
 
 def step(
@@ -104,7 +99,13 @@ def step(
     if isinstance(dt, (int, float)) and not 0.0 < dt < float("inf"):
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")
     require_choice("integrator", integrator, INTEGRATORS)
-    kept = _stabilization(tree, integrator, dt, stabilization)
+    automatic = isinstance(stabilization, str)
+    kept: Stabilization = None
+    if stabilization is not None and tree.closure is None and is_constrained(tree):
+        if integrator in VELOCITY_FIRST:
+            kept = Leap(dt, POSITION_ERROR_DECAY_STEPS * dt if automatic else maximum(stabilization, dt))
+        else:
+            kept = T_STAB if automatic else stabilization
     conditions = StepConditions(tree, tau, given, passive, kept)
     return INTEGRATORS[integrator](conditions, State(list(q), list(v)), dt)
 
@@ -130,15 +131,3 @@ _on_manifold = functools.partial(public, "dynamics", method="manifold", optional
 _on_manifold("q dv")(configuration.integrate)
 _on_manifold("q0 q1")(configuration.difference)
 _on_manifold("q", preconditions=(CAN_BE_NORMALIZED,), unit_quaternions=False)(configuration.normalize)
-
-
-def _stabilization(
-    tree: Tree, integrator: str, dt: Scalar, stabilization: Scalar | str | None
-) -> Stabilization:
-    """Return the stabilisation of the constraints in a step, None without constraints."""
-    if stabilization is None or tree.closure is not None or not is_constrained(tree):
-        return None
-    automatic = isinstance(stabilization, str)
-    if integrator not in VELOCITY_FIRST:
-        return T_STAB if automatic else stabilization
-    return Leap(dt, POSITION_ERROR_DECAY_STEPS * dt if automatic else maximum(stabilization, dt))

@@ -29,22 +29,19 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
-from dalembert.algorithms.centroidal_coordinates import (
+from dalembert.algorithms.dense import dot, threshold, unit
+from dalembert.algorithms.integrators import (
     Pair,
+    State,
+    StepConditions,
     from_centroidal,
-    integrate_centroidal,
+    independent,
+    resistances,
     to_centroidal,
 )
-from dalembert.algorithms.dense import dot, threshold, unit
-from dalembert.algorithms.integrators import State, StepConditions, independent, resistances
 from dalembert.algorithms.kinematics import body_motions
 from dalembert.algorithms.mass_matrix import inertia_solver, mass_matrix
-from dalembert.algorithms.open_tree import (
-    is_constrained,
-    require_moving_mass,
-    variable_parents,
-    velocity_places,
-)
+from dalembert.algorithms.open_tree import add_block, is_constrained, require_moving_mass, variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
@@ -106,7 +103,10 @@ def free_roots(conditions: StepConditions) -> list[Body]:
         if body.parent < 0
         and isinstance(body.joint, Free)
         and all(is_zero(x) for x in body.armature)
-        and not (conditions.passive and _resists(body))
+        and not (
+            conditions.passive
+            and any(not is_zero(x) for x in (*body.damping, *body.friction, *body.stiffness))
+        )
     ]
 
 
@@ -165,10 +165,6 @@ def _subtree(tree: Tree, root: Body) -> list[Body]:
     return [body for body in tree.bodies if body.index in found]
 
 
-def _resists(body: Body) -> bool:
-    return not all(is_zero(x) for x in (*body.damping, *body.friction, *body.stiffness))
-
-
 # Derivatives of the Lagrangian on the configuration manifold, without accelerations and mass matrices.
 #
 # In the variables (y, w) of `flight` every freedom is either a straight line (dy = w dt) or a rotation (w =
@@ -199,10 +195,7 @@ def slopes(
     weightless: Sequence[int] = (),
     **given: Unpack[Loads],
 ) -> Slopes:
-    """Compute Eqs (1) and (2) in the state (q, v); `tau`: joint forces to be added to f.
-
-    `weightless`: indices of bodies on the world that gravity leaves alone, with all that they carry.
-    """
+    """Compute Eqs (1) and (2); `tau`: to be added to f; `weightless`: roots that gravity leaves alone."""
     time = given.get("time")
     f_x = body_forces(tree, q, **given)
 
@@ -226,22 +219,17 @@ def slopes(
     found = list(tree.inward(inward, (Force.zero(), Force.zero()))[0])
     p, f = tree.collect([own.p for own in found]), tree.collect([own.f for own in found])
     if tau is not None:
-        f = [a + b for a, b in zip(f, centroidal_forces(tree, q, tau), strict=True)]
+        f = [a + b for a, b in zip(f, forces_of_equal_power(tree, q, tau, from_centroidal), strict=True)]
     return Slopes(p, f)
 
 
-def centroidal_forces(tree: Tree, q: Scalars, tau: Scalars) -> list[Scalar]:
-    """Return the forces or momenta along w that have the same power as those along v."""
-    return _of_equal_power(tree, q, tau, from_centroidal)
+def forces_of_equal_power(
+    tree: Tree, q: Scalars, forces: Scalars, velocities: Callable[..., Pair]
+) -> list[Scalar]:
+    """Return J^T f of each joint, with J the map `velocities` to those along which the forces f act.
 
-
-def joint_forces(tree: Tree, q: Scalars, carried: Scalars) -> list[Scalar]:
-    """Return the forces or momenta along v that have the same power as those along w."""
-    return _of_equal_power(tree, q, carried, to_centroidal)
-
-
-def _of_equal_power(tree: Tree, q: Scalars, forces: Scalars, velocities: Callable[..., Pair]) -> list[Scalar]:
-    """Return J^T f of each joint, with J the map of velocities from the other variables to those of f."""
+    `to_centroidal`: from forces along w to those along v; `from_centroidal`: the other way.
+    """
     found = list(forces)
     for body in independent(tree):
         own_q, own = body.own_q(q), forces[body.v_slice]
@@ -359,7 +347,12 @@ class _Search(NamedTuple):
 
 def variational(conditions: StepConditions, start: State, dt: Scalar) -> State:
     """Take a variational step; free roots are stepped relative to their centres of mass."""
-    _require_open(conditions.tree)
+    if is_constrained(conditions.tree):
+        names = ", ".join(f'"{name}"' for name in conditions.tree.loop_names)
+        raise ModelError(
+            f'integrator "variational" is for trees, and this model has loops or other constraints ({names});'
+            ' use "semi_implicit" or "rk4", which keep them closed'
+        )
     require_moving_mass(conditions.tree, 'integrator "variational"')
     roots = free_roots(conditions)
     if not roots:
@@ -383,11 +376,8 @@ def _least_action_step(
 
     def state_after(w: Scalars, h: Scalar) -> State:
         """Return (q, v) after h seconds at the velocity w."""
-        ends = [
-            integrate_centroidal(b, y, [h * x for x in u])
-            for b, y, u in coordinates.parts(State(centroidal.q, list(w)))
-        ]
-        return coordinates.from_centroidal(State([x for y in ends for x in y], list(w)), h)
+        y = coordinates.positions_after(State(centroidal.q, list(w)), h)
+        return coordinates.from_centroidal(State(y, list(w)), h)
 
     def middle(w: Scalars) -> tuple[Slopes, State]:
         there = state_after(w, half)
@@ -405,13 +395,14 @@ def _least_action_step(
     matrix = _matrix(conditions, M, start.v, dt)
     lagging = conditions.passive and any(not is_zero(f) for body in tree.bodies for f in body.friction)
     factors = factor_with_reciprocals(matrix, lam)
-    scale = dot(joint_forces(tree, start.q, p_0), start.v) + sum(M[i][i] for i in range(tree.nv))
+    along_v = forces_of_equal_power(tree, start.q, p_0, to_centroidal)
+    scale = dot(along_v, start.v) + sum(M[i][i] for i in range(tree.nv))
     scale = maximum(scale, 1e-30)
 
     def newton_step(search: _Search) -> _Search:
         found, there = middle(search.w)
         error = [a - b for a, b in zip(p_0, _first_momenta(found, search.w, half, rotations), strict=True)]
-        along_v = joint_forces(tree, start.q, error)
+        along_v = forces_of_equal_power(tree, start.q, error, to_centroidal)
         L, reciprocals = factors
         if lagging:
             L, reciprocals = factor_with_reciprocals(_matrix(conditions, M, there.v, dt), lam)
@@ -435,15 +426,6 @@ def _least_action_step(
     return State([x * sound for x in end.q], [x * sound for x in _velocities(conditions, end.q, p_1, dt)])
 
 
-def _require_open(tree: Tree) -> None:
-    if is_constrained(tree):
-        names = ", ".join(f'"{name}"' for name in tree.loop_names)
-        raise ModelError(
-            f'integrator "variational" is for trees, and this model has loops or other constraints ({names});'
-            ' use "semi_implicit" or "rk4", which keep them closed'
-        )
-
-
 def _matrix(conditions: StepConditions, M: list[list[Scalar]], v: Scalars, dt: Scalar) -> list[list[Scalar]]:
     """Return M + h/2 D + h^2/4 K, with D at the velocity v."""
     A = [list(row) for row in M]
@@ -452,13 +434,10 @@ def _matrix(conditions: StepConditions, M: list[list[Scalar]], v: Scalars, dt: S
     half = 0.5 * dt
     for body in conditions.tree.bodies:
         D = resistances(body, body.own_v(v))
-        for places, d, k in zip(velocity_places(body), D, body.stiffness, strict=True):
-            gain = half * (d + half * k)
-            if is_zero(gain):
-                continue
-            for r, ratio_r in places:
-                for c, ratio_c in places:
-                    A[r][c] = A[r][c] + gain * (ratio_r * ratio_c)
+        gains = [half * (d + half * k) for d, k in zip(D, body.stiffness, strict=True)]
+        add_block(
+            A, body, body, [[g if i == j else 0.0 for j in range(body.nv)] for i, g in enumerate(gains)]
+        )
     return A
 
 
@@ -492,4 +471,4 @@ def _velocities(conditions: StepConditions, q: Scalars, p: Scalars, dt: Scalar) 
     if time is not None:
         at_rest = slopes(tree, q, [0.0] * tree.nv, time=time).p
         p = [a - b for a, b in zip(p, at_rest, strict=True)]
-    return solve(joint_forces(tree, q, p))
+    return solve(forces_of_equal_power(tree, q, p, to_centroidal))

@@ -17,16 +17,17 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
-from dalembert.algorithms.centroidal_coordinates import (
+from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.dense import Matrix, threshold, unit
+from dalembert.algorithms.integrators import (
     centroidal_rates,
     from_centroidal,
     integrate_centroidal,
     to_centroidal,
     velocity_relative_to_center,
 )
-from dalembert.algorithms.constraints import constraint_equations, original_model
-from dalembert.algorithms.dense import Matrix, threshold, unit
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import is_constrained

@@ -18,6 +18,7 @@ from dalembert.scalar import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.model import Model
+    from dalembert.model.tree import Tree
 
 Array = npt.NDArray[np.float64]
 
@@ -75,7 +76,7 @@ def normalize(model: Model, q: Sequence[Scalar]) -> list[Scalar]:
     return [x for body in _independent(model) for x in body.joint.normalize(body.own_q(q))]
 
 
-def position_rate(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def position_rate(model: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """Return dq/dt = Q(q) v, nq entries (Featherstone 2008 Eq. 3.5)."""
     return [x for body in _independent(model) for x in body.joint.position_rate(body.own_q(q), body.own_v(v))]
 
@@ -130,5 +131,5 @@ def _coupled_bounds(model: Model) -> dict[int, tuple[tuple[float, ...], tuple[fl
     return bounds
 
 
-def _independent(model: Model) -> list[Body]:
+def _independent(model: Tree) -> list[Body]:
     return [body for body in model.bodies if body.dependence is None]
