@@ -125,8 +125,7 @@ def eliminate_joint(I_A: ArticulatedInertia, S: Sequence[Motion], armature: Scal
 
 
 def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Scalars) -> list[list[Scalar]]:
-    """Return S^T U + diag(armature) for U = I S, symmetric:
-    each product of the lower triangle is formed once."""
+    """Return S^T U + diag(armature) for U = I S; each product of the lower triangle is formed once."""
     lower = [[S[j].dot(U[i]) for j in range(i + 1)] for i in range(len(S))]
     for i, m in enumerate(armature):
         lower[i][i] = lower[i][i] + m
@@ -134,8 +133,7 @@ def joint_inertia(S: Sequence[Motion], U: Sequence[Force], armature: Scalars) ->
 
 
 def coordinate_rows(S: Sequence[Motion], armature: Scalars) -> tuple[int, ...]:
-    """Return the coordinate along which each column of S points;
-    empty unless all do and there is no armature."""
+    """Return the coordinate along which each column of S points; empty unless all do, without armature."""
     if not all(is_zero(m) for m in armature):
         return ()
     rows = []
@@ -196,8 +194,7 @@ def assemble(
     c: Motion,
     tau: Scalars,
 ) -> tuple[ArticulatedInertia, Force]:
-    """Return (I^A, p^A) of handle 1 with handle 2 jointed to it (Eqs 7.19, 7.20),
-    all in one coordinate system."""
+    """Return (I^A, p^A) of handle 1 with handle 2 jointed to it (Eqs 7.19, 7.20), in one frame."""
     joint = eliminate_joint(I_2, S, [0.0] * len(S))
     u = joint.joint_force(tau, p_2)
     return I_1 + joint.I_a, p_1 + joint.bias_force(p_2, c, tau, u)

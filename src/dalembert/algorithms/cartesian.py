@@ -10,10 +10,21 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dalembert.algorithms.declaration import public
-from dalembert.algorithms.dense import Matrix, PseudoInverse, dot, identity, symmetric_pseudo_inverse
+from dalembert.algorithms.dense import (
+    Matrix,
+    PseudoInverse,
+    dot,
+    identity,
+    plus,
+    symmetric_pseudo_inverse,
+    total,
+    transpose,
+    zeros,
+)
+from dalembert.algorithms.inverse_dynamics import joint_forces
 from dalembert.algorithms.jacobians import all_jacobians, jacobian
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, require_centers_of_mass
-from dalembert.algorithms.open_tree import has_couplings, velocity_places
+from dalembert.algorithms.open_tree import add_block, has_couplings
 from dalembert.errors import ArgumentError
 from dalembert.model.body import Body, Frame, JointMotion
 from dalembert.model.joints import Joint
@@ -22,19 +33,6 @@ from dalembert.model.model import Model
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_one, is_zero
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, RigidInertia, SymMat3, Transform, Vec3
-
-# Generalized forces of forces on bodies: Q = sum J_k^T f_k (Liu & Jain Eq. 67; Featherstone Eq. 7.6).
-
-
-def joint_forces(tree: Tree, q: Scalars, forces: PerBody[Force], *, time: Time = None) -> list[Scalar]:
-    """Return Q `(nv,)` of one spatial force a body, in body coordinates: equal power, Q . v = sum f_k . v_k.
-
-    One inward pass: f_k and all that acts beyond joint k do work on S_k.
-    """
-    return tree.project_forces(
-        tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), forces[body])), ())
-    )
-
 
 # Velocities in maximal coordinates: V_k = (omega_k, v_k) = J_k v of every body (Liu & Jain Eqs 58, 60).
 #
@@ -78,13 +76,9 @@ def maximal_jacobians(model: Model, q: Scalars, *, time: Time = None) -> PerBody
     """
     require_centers_of_mass(model, "maximal_jacobians")
 
-    def center(index: int) -> Frame:
-        com = model.bodies[index].inertia.com
-        return Frame("center of mass", index, Transform(Mat3.identity(), com))
-
-    return PerBody(
-        [jacobian(model, q, center(k), frame="world_aligned", time=time) for k in range(len(model.bodies))]
-    )
+    places = [Transform(Mat3.identity(), body.inertia.com) for body in model.bodies]
+    centers = [Frame("center of mass", k, place) for k, place in enumerate(places)]
+    return PerBody([jacobian(model, q, center, frame="world_aligned", time=time) for center in centers])
 
 
 def at_center_of_mass(com: Vec3, pose: Transform, velocity: Motion) -> Motion:
@@ -126,19 +120,20 @@ def unit_weights(tree: Tree) -> PerBody[RigidInertia]:
     return PerBody([RigidInertia(1.0, body.inertia.com, SymMat3.identity()) for body in tree.bodies])
 
 
-def least_squares(
-    tree: Tree,
-    q: Scalars,
-    weights: PerBody[RigidInertia],
-    forces: PerBody[Force] | None,
-    Q: Scalars | None,
-    *,
-    turning: bool = False,
-    time: Time = None,
-) -> list[Scalar]:
-    """Return y `(nv,)` of Eq. (1), the shortest where it is not unique; `turning`: B_k weighs |omega_J|^2."""
+class NormalEquations(NamedTuple):
+    """The weights W_k, p_k and Q of Eq. (1), None for zero; `turning`: B_k weighs |omega_J|^2."""
+
+    weights: PerBody[RigidInertia]
+    forces: PerBody[Force] | None = None
+    Q: Scalars | None = None
+    turning: bool = False
+
+
+def least_squares(tree: Tree, q: Scalars, equations: NormalEquations, *, time: Time = None) -> list[Scalar]:
+    """Return y `(nv,)` of Eq. (1), the shortest where it is not unique."""
     if has_couplings(tree):
-        return _by_matrix(tree, q, weights, forces, Q, turning, time)
+        return _by_matrix(tree, q, equations, time)
+    weights, forces, Q, turning = equations
 
     def inward(
         body: Body, beyond: tuple[ArticulatedInertia, Force]
@@ -149,7 +144,10 @@ def least_squares(
         I_A = beyond[0] + weights[body]
         p_A = beyond[1] if forces is None else beyond[1] + forces[body]
         U = [I_A * s for s in S]
-        D = symmetric_pseudo_inverse(_joint_matrix(S, U, turning), regular=is_regular(body, q, time))
+        D_k = [[s.dot(u) for u in U] for s in S]
+        if turning:
+            D_k = plus(D_k, [[s.angular.dot(other.angular) for other in S] for s in S])
+        D = symmetric_pseudo_inverse(D_k, regular=is_regular(body, q, time))
         u = [s.dot(p_A) for s in S]
         if Q is not None:
             u = [x + own for x, own in zip(u, body.own_v(Q), strict=True)]
@@ -167,17 +165,6 @@ def least_squares(
     return tree.collect(tree.outward(outward, Motion.zero()))
 
 
-def _joint_matrix(S: Sequence[Motion], U: Sequence[Force], turning: bool) -> Matrix:
-    """Return D = S^T U + B."""
-    return [
-        [
-            s.dot(u) + s.angular.dot(other.angular) if turning else s.dot(u)
-            for u, other in zip(U, S, strict=True)
-        ]
-        for s in S
-    ]
-
-
 def _seen_from_parent(
     I_A: ArticulatedInertia, p_A: Force, U: Sequence[Force], D: PseudoInverse, u: Scalars
 ) -> tuple[ArticulatedInertia, Force]:
@@ -192,41 +179,21 @@ def _seen_from_parent(
     return I_a, Force.of(p)
 
 
-def _by_matrix(
-    tree: Tree,
-    q: Scalars,
-    weights: PerBody[RigidInertia],
-    forces: PerBody[Force] | None,
-    Q: Scalars | None,
-    turning: bool,
-    time: Time,
-) -> list[Scalar]:
+def _by_matrix(tree: Tree, q: Scalars, equations: NormalEquations, time: Time) -> list[Scalar]:
     """Solve Eq. (1) with its matrix formed from Jacobians in body coordinates."""
+    weights, forces, Q, turning = equations
     n = tree.nv
-    A: Matrix = [[0.0] * n for _ in range(n)]
-    b: list[Scalar] = [0.0] * n if Q is None else list(Q)
+    A, b = zeros(n, n), [0.0] * n if Q is None else list(Q)
     for body, J in zip(tree.bodies, all_jacobians(tree, q, time=time), strict=True):  # type: ignore[arg-type]
-        columns = [Motion.of([row[j] for row in J]) for j in range(n)]
+        columns = [Motion.of(column) for column in transpose(J)]
         momenta = [weights[body] * s for s in columns]
         for i, s in enumerate(columns):
             A[i] = [x + s.dot(h) for x, h in zip(A[i], momenta, strict=True)]
             b[i] = b[i] if forces is None else b[i] + s.dot(forces[body])
-        for i, j, x in _turning(body, q, time) if turning else ():
-            A[i][j] = A[i][j] + x
+        if turning:
+            axes = [s.angular for s in body.jcalc(q, None, time).S]
+            add_block(A, body, body, [[a.dot(other) for other in axes] for a in axes])
     return symmetric_pseudo_inverse(A).solve(b)
-
-
-def _turning(body: Body, q: Scalars, time: Time) -> list[tuple[int, int, Scalar]]:
-    """Return the entries of B_k at their places in v."""
-    S = body.jcalc(q, None, time).S
-    own = [(places, s.angular) for places, s in zip(velocity_places(body), S, strict=True)]
-    return [
-        (i, j, a.dot(b) * (ratio_i * ratio_j))
-        for places_i, a in own
-        for places_j, b in own
-        for i, ratio_i in places_i
-        for j, ratio_j in places_j
-    ]
 
 
 # Generalized velocities from maximal ones: v = J^+ V, and the residual (Liu & Jain section 6.1).
@@ -287,7 +254,7 @@ def generalized_velocity(
         weights[body] * from_maximal(body.inertia.com, poses[body], V)
         for body, V in zip(tree.bodies, wanted, strict=True)
     ]
-    v = least_squares(tree, q, weights, PerBody(momenta), None, time=time)
+    v = least_squares(tree, q, NormalEquations(weights, PerBody(momenta)), time=time)
     return GeneralizedVelocity(v, residual_of(tree, q, v, body_velocities, time))
 
 
@@ -295,10 +262,7 @@ def generalized_velocity_by_pseudo_inverse(
     model: Model, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
     """Compute Eq. 61 literally: J of all bodies, J^T J, its pseudo-inverse."""
-    rows = [row for J in maximal_jacobians(model, q, time=time) for row in J]
-    V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
-    v = _least_squares_solution(rows, V)
-    return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
+    return generalized_velocity_from_rows(model, q, body_velocities, range(6 * len(model.bodies)), time=time)
 
 
 def generalized_velocity_from_rows(
@@ -310,7 +274,9 @@ def generalized_velocity_from_rows(
     """
     J = [row for matrix in maximal_jacobians(model, q, time=time) for row in matrix]
     V = [x for motion in without_drift(model, q, body_velocities, time) for x in motion.to_list()]
-    v = _least_squares_solution([J[r] for r in rows], [V[r] for r in rows])
+    columns = transpose([J[r] for r in rows])
+    gram = [[dot(a, b) for b in columns] for a in columns]
+    v = symmetric_pseudo_inverse(gram).solve([dot(column, [V[r] for r in rows]) for column in columns])
     return GeneralizedVelocity(v, residual_of(model, q, v, body_velocities, time))
 
 
@@ -331,13 +297,6 @@ def without_drift(tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], ti
     return [V - own for V, own in zip(wanted, drift, strict=True)]
 
 
-def _least_squares_solution(J: Sequence[Scalars], V: Scalars) -> list[Scalar]:
-    """Return J^+ V = (J^T J)^+ J^T V."""
-    columns = list(zip(*J, strict=True))
-    gram = [[dot(a, b) for b in columns] for a in columns]
-    return symmetric_pseudo_inverse(gram).solve([dot(column, V) for column in columns])
-
-
 # Generalized velocities from relative ones, one joint at a time (Liu & Jain section 6.1, Eqs 62 to 66).
 #
 # D subtracts from every body its parent: 1 on the diagonal, -1 at the parent; R = blockdiag(R_p(k)).
@@ -355,10 +314,8 @@ def _least_squares_solution(J: Sequence[Scalars], V: Scalars) -> list[Scalar]:
 
 
 def connectivity_matrix(parents: Sequence[int]) -> list[list[float]]:
-    """Return D `(n_bodies, n_bodies)`, each entry for a 3x3 block:
-    1 on the diagonal, -1 at the parent (Eq. 64)."""
-    count = len(parents)
-    D = identity(count)
+    """Return D, each entry for a 3x3 block: 1 on the diagonal, -1 at the parent (Eq. 64)."""
+    D = identity(len(parents))
     for k, parent in enumerate(parents):
         if parent >= 0:
             D[k][parent] = -1.0
@@ -381,18 +338,13 @@ def relative_angular_velocities(
 
 
 def joint_jacobian(body: Body, q: Scalars, *, time: Time = None) -> list[Motion]:
-    """Return the columns (J^_omega, J^_v) of a joint:
-    its motion per unit of v, in the parent's axes (Eq. 52).
-
-    The linear part is the velocity of the body's origin relative to the parent.
-    """
+    """Return the columns (J^_omega, J^_v at the body's origin) of a joint, in the parent's axes (Eq. 52)."""
     X, S, _, _ = body.jcalc(q, None, time)
     return [Motion(X.rotate_to_parent(s.angular), X.rotate_to_parent(s.linear)) for s in S]
 
 
 def turning_columns(joint: Joint) -> list[int]:
-    """Return the columns of S that turn; the others only slide.
-    The choice does not depend on the position."""
+    """Return the columns of S that turn; the others only slide, at every position."""
     S = joint.subspace(joint.neutral(), 0.0 if joint.time_dependent else None)
     return [k for k, s in enumerate(S) if not all(is_zero(x) for x in s.angular)]
 
@@ -413,8 +365,7 @@ def generalized_velocity_joint_by_joint(
 def generalized_velocity_rotations_first(
     tree: Tree, q: Scalars, body_velocities: Sequence[Scalars], *, time: Time = None
 ) -> GeneralizedVelocity:
-    """Return v_k = (J^_omega)^+ omega^_k of the columns that turn (Eq. 66),
-    then (J^_v)^+ of those that slide."""
+    """Return v_k = (J^_omega)^+ omega^_k of columns that turn (66), then (J^_v)^+ of those that slide."""
 
     def own(body: Body, joint: JointMotion, v_J: Motion) -> list[Scalar]:
         omega_hat, u = joint.X.rotate_to_parent(v_J.angular), joint.X.rotate_to_parent(v_J.linear)
@@ -535,9 +486,7 @@ def generalized_force(
     def acting(body: Body) -> Force:
         pose = poses[body]
         f = Vec3.zero() if forces is None else pose.R.transposed_times(Vec3.of(forces[body.index]))
-        r = body.inertia.com
-        if points is not None:
-            r = in_body(pose, points[body.index])
+        r = body.inertia.com if points is None else in_body(pose, points[body.index])
         moment = r.cross(f)
         if torques is not None:
             moment = moment + pose.R.transposed_times(Vec3.of(torques[body.index]))
@@ -594,14 +543,10 @@ def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None)
     """
     require_centers_of_mass(tree, "cartesian_forces")
     poses = forward_kinematics(tree, q, time=time)
-    y = least_squares(tree, q, unit_weights(tree), None, tau, time=time)
+    y = least_squares(tree, q, NormalEquations(unit_weights(tree), Q=tau), time=time)
     moved = _velocities(tree, q, y, time)
-
-    def as_force(body: Body) -> Force:
-        V = at_center_of_mass(body.inertia.com, poses[body], moved[body])
-        return Force(V.angular, V.linear)
-
-    return PerBody([as_force(body) for body in tree.bodies])
+    at_centers = [at_center_of_mass(body.inertia.com, poses[body], moved[body]) for body in tree.bodies]
+    return PerBody([Force(V.angular, V.linear) for V in at_centers])
 
 
 @public("cartesian", "q tau points", method="least_squares", returns="tuple[Array, Array]")
@@ -623,7 +568,7 @@ def cartesian_forces_at_points(
     poses = forward_kinematics(tree, q, time=time)
     local = [in_body(poses[body], points[body.index]) for body in tree.bodies]
     weights = PerBody([RigidInertia(1.0, r, SymMat3.zero()) for r in local])
-    y = least_squares(tree, q, weights, None, tau, turning=True, time=time)
+    y = least_squares(tree, q, NormalEquations(weights, Q=tau, turning=True), time=time)
     moved = _velocities(tree, q, y, time)
     forces = [poses[body].R @ moved[body].at(r) for body, r in zip(tree.bodies, local, strict=True)]
     turned = [combination(joint_jacobian(body, q, time=time), body.own_v(y)).angular for body in tree.bodies]
@@ -647,19 +592,17 @@ def joint_torques(
     ([1.0, 2.0], [0.0, 0.0])
     """
 
-    def own(body: Body) -> tuple[Vec3, list[Scalar]]:
+    torques, rests = [], []
+    for body in tree.bodies:
         J = [s.angular for s in joint_jacobian(body, q, time=time)]
         turning = turning_columns(body.joint)
         Q = list(tau[body.v_slice]) if body.dependence is None else [0.0]
         gram = [[J[i].dot(J[j]) for j in turning] for i in turning]
         y = symmetric_pseudo_inverse(gram).solve([Q[k] for k in turning])
-        torque = Vec3.zero()
-        for k, x in zip(turning, y, strict=True):
-            torque = torque + J[k] * x
-        return torque, [Q_k - axis.dot(torque) for Q_k, axis in zip(Q, J, strict=True)]
-
-    solved = [own(body) for body in tree.bodies]
-    return PerBody([torque for torque, _ in solved]), tree.collect([rest for _, rest in solved])
+        torque = total((J[k] * x for k, x in zip(turning, y, strict=True)), Vec3.zero())
+        torques.append(torque)
+        rests.append([Q_k - axis.dot(torque) for Q_k, axis in zip(Q, J, strict=True)])
+    return PerBody(torques), tree.collect(rests)
 
 
 def in_body(pose: Transform, point: Scalars) -> Vec3:

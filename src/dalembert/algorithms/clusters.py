@@ -10,13 +10,14 @@ own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.articulated import JointElimination, Moved, eliminate_joint
 from dalembert.algorithms.dense import Matrix, SymmetricFactor, factor, total
 from dalembert.algorithms.open_tree import velocity_places
+from dalembert.algorithms.sparse import ancestors
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints.subspaces import combination
@@ -54,7 +55,8 @@ def clusters_of(tree: Tree) -> list[Cluster]:
 
 def _groups(tree: Tree) -> list[set[int]]:
     """Return the groups of bodies whose joints depend on common variables."""
-    by_place = {place: {body.index} for body in tree.bodies for place in _own_places(body)}
+    independent = [body for body in tree.bodies if body.dependence is None]
+    by_place = {place: {body.index} for body in independent for place in range(tree.nv)[body.v_slice]}
     for body in tree.bodies:
         if body.dependence is not None:
             joined = {body.index}.union(*(by_place[place] for _, place, _ in body.dependence.terms))
@@ -67,29 +69,11 @@ def _groups(tree: Tree) -> list[set[int]]:
     return list(found.values())
 
 
-def _own_places(body: Body) -> Iterator[int]:
-    if body.dependence is None:
-        yield from range(body.v_slice.start, body.v_slice.stop)
-
-
 def _fill_to_base(parents: Sequence[int], group: set[int]) -> set[int]:
     """Return the group with the bodies between it and its base, the last body that carries all of it."""
-    ways = [_way(parents, parents[i]) for i in group]
-    base = max(set(ways[0]).intersection(*ways[1:]))
-    filled = set(group)
-    for i in group:
-        while parents[i] != base:
-            i = parents[i]
-            filled.add(i)
-    return filled
-
-
-def _way(parents: Sequence[int], i: int) -> list[int]:
-    """Return body i and all its ancestors, the world included."""
-    way = [i]
-    while way[-1] != WORLD:
-        way.append(parents[way[-1]])
-    return way
+    ways = [{WORLD, *ancestors(parents, i)} for i in group]
+    base = max(set.intersection(*ways))
+    return group.union(*({i for i in way if i > base} for way in ways))
 
 
 def _cluster(tree: Tree, members: list[int]) -> Cluster:
@@ -190,17 +174,12 @@ def eliminate_cluster(
     members: list[Member], cluster: Cluster, tau: Scalars, prescribed: frozenset[int]
 ) -> Elimination:
     free = [place for place in cluster.variables if place not in prescribed]
-    if len(members) == 1 and len(free) == len(cluster.variables):
-        return _single(members[0], tau)
-    return _several(members, free, tau)
-
-
-def _single(member: Member, tau: Scalars) -> Elimination:
-    """Eliminate one body with a free joint: Table 7.1."""
-    I, p = member.handle
+    if len(members) > 1 or len(free) < len(cluster.variables):
+        return _several(members, free, tau)
+    member = members[0]  # one body with a free joint: Table 7.1
     own_tau = member.body.own_v(tau)
-    joint = eliminate_joint(ArticulatedInertia.zero() + I, member.S, member.body.armature)
-    return _Single(member, joint, own_tau, joint.joint_force(own_tau, p))
+    joint = eliminate_joint(ArticulatedInertia.zero() + member.handle.I, member.S, member.body.armature)
+    return _Single(member, joint, own_tau, joint.joint_force(own_tau, member.handle.p))
 
 
 def _several(members: list[Member], free: Sequence[int], tau: Scalars) -> Elimination:
@@ -393,22 +372,35 @@ def articulated_accelerations(
     `moved`: the outward pass of `velocity_products`. `function` is named in errors. `gravity`
     replaces the tree's.
     """
-    clusters = clusters_of(tree)
-    handles = [Handle(body.inertia, moved[body][2]) for body in tree.bodies]
-    eliminated: list[Any] = [None] * len(clusters)
-    for k in reversed(range(len(clusters))):
-        cluster = clusters[k]
-        members = cluster_members(tree, cluster, moved, handles, a, prescribed)
-        try:
-            eliminated[k] = eliminate_cluster(members, cluster, tau, prescribed)
-        except ZeroDivisionError:
-            raise _without_inertia(function, cluster) from None
-        if cluster.base >= 0:
-            handles[cluster.base] = handles[cluster.base].carrying(eliminated[k])
+    _, eliminated = _eliminate_all(tree, moved, tau, function, a, prescribed)
     accelerations = Accelerations(tree, tree.gravity if gravity is None else gravity, a, prescribed)
-    for cluster, elimination in zip(clusters, eliminated, strict=True):
+    for cluster, elimination in reversed(eliminated):
         elimination.accelerate(cluster, accelerations)
     return ClusterMotion(accelerations.a, accelerations.tau)
+
+
+def _eliminate_all(
+    tree: Tree, moved: PerBody[Moved], tau: Scalars, function: str, a: Scalars, prescribed: frozenset[int]
+) -> tuple[list[Handle], list[tuple[Cluster, Elimination]]]:
+    """Run the inward pass: return the handles of all bodies and the clusters eliminated, leaves first."""
+    handles = [Handle(body.inertia, moved[body][2]) for body in tree.bodies]
+    eliminated = []
+    for cluster in reversed(clusters_of(tree)):
+        members = cluster_members(tree, cluster, moved, handles, a, prescribed)
+        try:
+            elimination = eliminate_cluster(members, cluster, tau, prescribed)
+        except ZeroDivisionError:
+            names = ", ".join(f'"{body.joint_name}"' for body in cluster.bodies)
+            one = len(cluster.bodies) == 1
+            subject = f"joint {names} has" if one else f"the joints {names} have together"
+            raise ModelError(
+                f"{function}: {subject} a freedom along which nothing with inertia moves; give what moves "
+                "mass and moments of inertia, or a joint an armature"
+            ) from None
+        if cluster.base >= 0:
+            handles[cluster.base] = handles[cluster.base].carrying(elimination)
+        eliminated.append((cluster, elimination))
+    return handles, eliminated
 
 
 def cluster_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[Inertia]:
@@ -417,21 +409,5 @@ def cluster_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[In
     Of a body whose joint is coupled to none this is the articulated inertia of all it carries.
     """
     moved = tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), Motion.zero(), Force.zero())), ())
-    clusters = clusters_of(tree)
-    handles = [Handle(body.inertia, Force.zero()) for body in tree.bodies]
-    zero = [0.0] * tree.nv
-    for cluster in reversed(clusters):
-        members = cluster_members(tree, cluster, moved, handles, (), frozenset())
-        if cluster.base >= 0:
-            elimination = eliminate_cluster(members, cluster, zero, frozenset())
-            handles[cluster.base] = handles[cluster.base].carrying(elimination)
+    handles, _ = _eliminate_all(tree, moved, [0.0] * tree.nv, "articulated_inertias", (), frozenset())
     return PerBody([handle.I for handle in handles])
-
-
-def _without_inertia(function: str, cluster: Cluster) -> ModelError:
-    names = ", ".join(f'"{body.joint_name}"' for body in cluster.bodies)
-    subject = f"joint {names} has" if len(cluster.bodies) == 1 else f"the joints {names} have together"
-    return ModelError(
-        f"{function}: {subject} a freedom along which nothing with inertia moves; give what moves "
-        "mass and moments of inertia, or a joint an armature"
-    )

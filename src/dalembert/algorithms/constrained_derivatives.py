@@ -33,6 +33,7 @@ from dalembert.algorithms.loops.constrained_dynamics import constrained_motion, 
 from dalembert.algorithms.open_tree import is_constrained, variable_parents
 from dalembert.algorithms.preconditions import CAN_BE_PRESCRIBED, HAS_INVERSE, KEEPS_CONSTRAINTS, WITHIN_REACH
 from dalembert.algorithms.sparse import factor_with_reciprocals
+from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars
@@ -58,7 +59,7 @@ def jacobians_of(
         columns = []
         for k in range(size):
             direction = unit(size, k)
-            step = _position_rate(tree, argument, direction) if place == 0 else direction
+            step = position_rate(tree, argument, direction) if place == 0 else direction
 
             def function_of_argument(x: list[Scalar], place: int = place) -> list[Scalar]:
                 values = [*arguments[:place], x, *arguments[place + 1 :]]
@@ -85,15 +86,6 @@ def directional_forward_dynamics_derivatives(
     return Derivatives(*jacobians_of(dynamics, tree, (q, v, tau), leaves(options)))
 
 
-def _position_rate(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
-    """Return dq/dt = Q(q) v, joint by joint."""
-    rates: list[Scalar] = [0.0] * tree.nq
-    for body in tree.bodies:
-        if body.dependence is None:
-            rates[body.q_slice] = body.joint.position_rate(q[body.q_slice], v[body.v_slice])
-    return rates
-
-
 def constrained_forward_dynamics_derivatives(
     tree: Tree,
     q: Scalars,
@@ -104,8 +96,6 @@ def constrained_forward_dynamics_derivatives(
     **given: Unpack[Loads],
 ) -> Derivatives:
     """Return (da/dq, da/dv, da/dtau) of a under K a = k, by (1).
-
-    da/dtau has the rank of the motions that K allows.
 
     With an explicit constraint q = gamma(y) the dynamics are another function off the constraint, and are
     differentiated directly.

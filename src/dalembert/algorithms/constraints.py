@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dalembert.algorithms.aligned import AlignedTree
+from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import Stabilization, stabilized_row
 from dalembert.algorithms.declaration import kernel, public
-from dalembert.algorithms.dense import identity, unit
+from dalembert.algorithms.dense import Matrix, identity, unit, zeros
 from dalembert.algorithms.open_tree import velocity_places
 from dalembert.errors import ArgumentError, ModelError, require_choice
 from dalembert.model import configuration
@@ -50,7 +50,7 @@ class LoopRows(NamedTuple):
     the successor frame placed in the predecessor frame; `T` and `velocity` = v_J in successor coordinates.
     """
 
-    K: list[list[Scalar]]
+    K: Matrix
     k: list[Scalar]
     velocity_error: list[Scalar]
     position_error: list[Scalar]
@@ -81,10 +81,9 @@ def loop_rows(
     v_J = placed.apply(v_s - v_p)
     a_J = placed.apply(a_s - a_p + v_s.cross(v_p))  # (1)
     X = X_p.inverse() @ X_s
-    (T, sigma), (T_rate, sigma_rate) = subspace_with_rate(loop.joint, X, v_J, time)
-    k = [-(a_J - sigma_rate).dot(f) - (v_J - sigma).dot(f_rate) for f, f_rate in zip(T, T_rate)]  # (2)
+    T, k, slip = loop_bias(loop.joint, X, v_J, a_J, time)
     T_root = [placed.inverse_apply(f) for f in T]
-    K: list[list[Scalar]] = [[0.0] * tree.nv for _ in T]
+    K: Matrix = [[0.0] * tree.nv for _ in T]
     _add_columns(K, T_root, to_p, columns_p, -1.0)
     if to_s and nearby:
         # The successor's own joint moves the frame that T stands in: its columns are constant where S is.
@@ -92,7 +91,16 @@ def loop_rows(
         _add_columns(K, T, to_s[-1:], own, 1.0)
         to_s, columns_s = to_s[:-1], columns_s[:-1]
     _add_columns(K, T_root, to_s, columns_s, 1.0)
-    return LoopRows(K, k, [(v_J - sigma).dot(f) for f in T], loop.joint.closure_error(X, time), X, T, v_J)
+    return LoopRows(K, k, [slip.dot(f) for f in T], loop.joint.closure_error(X, time), X, T, v_J)
+
+
+def loop_bias(
+    joint: Joint, X: Transform, v_J: Motion, a_J: Motion, time: Time
+) -> tuple[tuple[Force, ...], list[Scalar], Motion]:
+    """Return T, k by (2), and v_J - sigma of a loop joint with v_J° = a_J at dv/dt = 0."""
+    (T, sigma), (T_rate, sigma_rate) = subspace_with_rate(joint, X, v_J, time)
+    k = [-(a_J - sigma_rate).dot(f) - (v_J - sigma).dot(f_rate) for f, f_rate in zip(T, T_rate)]  # (2)
+    return T, k, v_J - sigma
 
 
 def loop_paths(tree: Tree, loop: Loop, *, to_root: bool = True) -> tuple[list[Body], list[Body]]:
@@ -166,8 +174,7 @@ Subspace = tuple[tuple[Force, ...], Motion]
 
 
 def subspace_with_rate(joint: Joint, X: Transform, v_J: Motion, time: Time) -> tuple[Subspace, Subspace]:
-    """Return (T, sigma) and (T°, sigma°), as the successor frame at X moves with v_J:
-    R' = R omega x, p' = R v."""
+    """Return (T, sigma) and (T°, sigma°) as X moves with v_J: R' = R omega x, p' = R v."""
 
     def subspace(x: Scalars) -> Subspace:
         placed, now = rebuild(X, x[:12]), x[12] if joint.time_dependent else None
@@ -186,7 +193,7 @@ def subspace_with_rate(joint: Joint, X: Transform, v_J: Motion, time: Time) -> t
 
 
 def _add_columns(
-    K: list[list[Scalar]],
+    K: Matrix,
     T: Sequence[Force],
     links: Sequence[_Link],
     columns: Sequence[tuple[Motion, ...]],
@@ -212,7 +219,7 @@ def _add_columns(
 class UserRows(NamedTuple):
     """The rows of one constraint, as in `ConstraintEquations`."""
 
-    K: list[list[Scalar]]
+    K: Matrix
     k: list[Scalar]
     velocity_error: list[Scalar]
     position_error: list[Scalar]
@@ -235,13 +242,6 @@ def rows_of_users(
     return rows
 
 
-def user_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time = None) -> UserRows:
-    """Return K, k and the errors of one user constraint."""
-    if constraint.kind == "velocity":
-        return _velocity_rows(model, constraint, q, v, time)
-    return _position_rows(model, constraint, q, v, time)
-
-
 def moving_derivative(model: Model, function: Any, q: Scalars, v: Scalars, time: Time) -> tuple[Any, Any]:
     """Return (f, df/dt) of f(q, time) as q moves with v, and time, if there is one, passes."""
     rate = configuration.position_rate(model, q, v)
@@ -250,36 +250,34 @@ def moving_derivative(model: Model, function: Any, q: Scalars, v: Scalars, time:
     return directional_derivative(lambda x: function(x[:-1], x[-1]), [*q, time], [*rate, 1.0], v)
 
 
-def _position_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time) -> UserRows:
-    nothing = [0.0] * model.nv
+def user_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time = None) -> UserRows:
+    """Return K, k and the errors of one user constraint."""
+    of_velocity = constraint.kind == "velocity"
 
-    def phi(x: Scalars, now: Scalar | None) -> list[Scalar]:
-        return constraint.residual(model, x, nothing, now)
+    def residual(x: Scalars, now: Scalar | None) -> list[Scalar]:
+        """Return phi or psi in the position x; phi does not depend on velocities."""
+        return constraint.residual(model, x, v if of_velocity else [0.0] * model.nv, now)
 
     def rate(x: Scalars, now: Scalar | None) -> list[Scalar]:
-        derivative: list[Scalar] = moving_derivative(model, phi, x, v, now)[1]
+        derivative: list[Scalar] = moving_derivative(model, residual, x, v, now)[1]
         return derivative
 
-    columns = _position_columns(model, lambda x: phi(x, time), q, [time])
-    first, second = moving_derivative(model, rate, q, v, time)
-    return UserRows(_transpose(columns, constraint.size), [-x for x in second], first, phi(q, time))
-
-
-def _velocity_rows(model: Model, constraint: Constraint, q: Scalars, v: Scalars, time: Time) -> UserRows:
-    def psi(x: Scalars, now: Scalar | None) -> list[Scalar]:
-        return constraint.residual(model, x, v, now)
-
-    columns = [
-        _partial(lambda x: constraint.residual(model, q, x, time), v, slice(j, j + 1), [1.0], [*q, time])
-        for j in range(model.nv)
-    ]
-    error, rate = moving_derivative(model, psi, q, v, time)
-    return UserRows(_transpose(columns, constraint.size), [-x for x in rate], error, [0.0] * constraint.size)
+    error, k = moving_derivative(model, residual if of_velocity else rate, q, v, time)
+    if of_velocity:
+        columns = [
+            _partial(lambda x: constraint.residual(model, q, x, time), v, slice(j, j + 1), [1.0], [*q, time])
+            for j in range(model.nv)
+        ]
+    else:
+        columns = _position_columns(model, lambda x: residual(x, time), q, [time])
+    K = [[column[row] for column in columns] for row in range(constraint.size)]
+    position_error = [0.0] * constraint.size if of_velocity else residual(q, time)
+    return UserRows(K, [-x for x in k], error, position_error)
 
 
 def _position_columns(
     model: Model, function: Callable[[list[Scalar]], list[Scalar]], q: Scalars, constants: Scalars
-) -> list[list[Scalar]]:
+) -> Matrix:
     """Return the rate of a function of q along every velocity variable, joint by joint."""
     columns = []
     for body in model.bodies:
@@ -305,10 +303,6 @@ def _partial(
     )[1]
 
 
-def _transpose(columns: Sequence[Scalars], rows: int) -> list[list[Scalar]]:
-    return [[column[row] for column in columns] for row in range(rows)]
-
-
 # Explicit constraints q = gamma(y): Featherstone 2008 section 8.11, Eqs 8.56 to 8.60.
 #
 #     v = G(y) dy/dt + (d gamma / dt),     a = G d²y/dt² + g
@@ -321,7 +315,7 @@ class ClosureEquations(NamedTuple):
 
     q: list[Scalar]
     v: list[Scalar]
-    G: list[list[Scalar]]
+    G: Matrix
     g: list[Scalar]
 
 
@@ -344,12 +338,9 @@ def closure_equations(tree: Tree, y: Scalars, ydot: Scalars, *, time: Time = Non
         return derivative
 
     ny = len(ydot)
-    units = identity(ny)
-    columns = [_along(model, closure, gamma, y, unit, time, 0.0)[1] for unit in units]
+    columns = [_along(model, closure, gamma, y, unit, time, 0.0)[1] for unit in identity(ny)]
     first, second = _along(model, closure, rate, y, ydot, time, 1.0)
-    v: list[Scalar] = [0.0] * model.nv
-    g: list[Scalar] = [0.0] * model.nv
-    G: list[list[Scalar]] = [[0.0] * ny for _ in range(model.nv)]
+    (v, g), G = zeros(2, model.nv), zeros(model.nv, ny)
     for j, place in enumerate(closure.velocities):
         v[place] = ydot[j]
         G[place][j] = 1.0
@@ -365,32 +356,12 @@ def closure_rows(tree: Tree, q: Scalars, v: Scalars, time: Time = None) -> UserR
     y, ydot = [q[i] for i in closure.positions], [v[i] for i in closure.velocities]
     found = closure_equations(tree, y, ydot, time=time)
     dependent = [i for i in range(model.nv) if i not in closure.velocities]
-    K: list[list[Scalar]] = []
-    for i in dependent:
-        row: list[Scalar] = [0.0] * model.nv
-        row[i] = 1.0
+    K = [unit(model.nv, i) for i in dependent]
+    for row, i in zip(K, dependent, strict=True):
         for place, entry in zip(closure.velocities, found.G[i], strict=True):
             row[place] = -entry
-        K.append(row)
-    places = _positions_of(model, dependent)
-    return UserRows(
-        K,
-        [found.g[i] for i in dependent],
-        [v[i] - found.v[i] for i in dependent],
-        [q[i] - found.q[i] for i in places],
-    )
-
-
-def original_model(tree: Tree) -> Model:
-    """Return the model that users' functions see:
-    the tree itself, or the one that an aligned tree describes."""
-    if isinstance(tree, AlignedTree):
-        return tree.original
-    if isinstance(tree, Model):
-        return tree
-    raise ModelError(
-        f"constraints are equations of a Model or an AlignedTree, not of a {type(tree).__name__}"
-    )
+    errors = [q[i] - found.q[i] for i in _positions_of(model, dependent)]
+    return UserRows(K, [found.g[i] for i in dependent], [v[i] - found.v[i] for i in dependent], errors)
 
 
 def _closure(tree: Tree) -> tuple[Model, LoopClosure]:
@@ -401,18 +372,14 @@ def _closure(tree: Tree) -> tuple[Model, LoopClosure]:
 
 def _positions_of(model: Model, velocities: Sequence[int]) -> list[int]:
     """Return the places in q of velocity variables that are rates of positions."""
-    places = {}
-    for body in model.bodies:
-        for offset in range(body.v_slice.stop - body.v_slice.start):
-            places[body.v_slice.start + offset] = body.q_slice.start + offset
-    return [places[i] for i in velocities]
+    offsets = {i: b.q_slice.start - b.v_slice.start for b in model.bodies for i in range(model.nv)[b.v_slice]}
+    return [i + offsets[i] for i in velocities]
 
 
 def _along(
     model: Model, closure: LoopClosure, function: Any, y: Scalars, ydot: Scalars, time: Time, clock: float
 ) -> tuple[Any, Any]:
-    """Return (f, df/dt) of f(y, time), as y moves with ydot and time, if gamma depends on it,
-    at the rate `clock`."""
+    """Return (f, df/dt) of f(y, time); y moves with ydot and time, if gamma has it, at the rate `clock`."""
     rate: list[Scalar] = []
     start_q = start_v = 0
     for name in closure.independent:
@@ -437,7 +404,7 @@ class ConstraintEquations(NamedTuple):
     constraints; `position_error` = delta of Table 8.1 or the residual, zero for constraints of velocity.
     """
 
-    K: list[list[Scalar]]
+    K: Matrix
     k: list[Scalar]
     velocity_error: list[Scalar]
     position_error: list[Scalar]
@@ -495,12 +462,12 @@ class ClosingEquations(NamedTuple):
     """
 
     residual: list[Scalar]
-    K: list[list[Scalar]]
+    K: Matrix
     gap: list[Scalar]
 
 
 @public("constraints", "q", method="nearby", frame_free=True)
-def constraint_jacobian(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> list[list[Scalar]]:
+def constraint_jacobian(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> Matrix:
     """Compute the constraint Jacobian K(q) `(…, nc, nv)` of K v = 0 (or a prescribed rate) and K a = k.
 
     Loop joints come in order, with 6 - nv rows T^T J_L each in the loop joint's successor frame, then the
@@ -548,9 +515,7 @@ def constraint_error(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> l
 
 
 @kernel("q", method="nearby", frame_free=True)
-def constraint_velocity(
-    tree: Tree, q: Scalars, *, time: Scalar | None = None
-) -> tuple[list[list[Scalar]], list[Scalar]]:
+def constraint_velocity(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> tuple[Matrix, list[Scalar]]:
     """Return K and the velocity error at rest, for which K v + error must vanish."""
     equations = constraint_equations(tree, q, [0.0] * tree.nv, time=time)
     return equations.K, equations.velocity_error
@@ -561,11 +526,13 @@ def closing_equations(tree: Tree, q: Scalars, *, time: Time = None) -> ClosingEq
     """Return the equations K dq = -residual of a Gauss-Newton step toward closed loops."""
     at_rest: list[Scalar] = [0.0] * tree.nv
     residual: list[Scalar] = []
-    K: list[list[Scalar]] = []
+    K: Matrix = []
     gap: list[Scalar] = []
     for loop in tree.loops:
         rows = loop_rows(tree, loop, q, at_rest, time=time)
-        d = _displacement(loop, rows.X, time)
+        X_J = loop.joint.transform(loop.joint.position_of(rows.X, time), time).as_transform()
+        error = X_J.inverse() @ rows.X
+        d = Motion(so3_log(error.R), error.R.transposed_times(error.p))
         residual += [d.dot(force) for force in rows.T]
         K += rows.K
         gap += d.to_list() if rows.T else []
@@ -574,10 +541,3 @@ def closing_equations(tree: Tree, q: Scalars, *, time: Time = None) -> ClosingEq
         K += part.K
         gap += part.position_error
     return ClosingEquations(residual, K, gap)
-
-
-def _displacement(loop: Loop, X: Transform, time: Time) -> Motion:
-    """Return d, in successor coordinates."""
-    X_J = loop.joint.transform(loop.joint.position_of(X, time), time).as_transform()
-    error = X_J.inverse() @ X
-    return Motion(so3_log(error.R), error.R.transposed_times(error.p))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict, Unpack
 
 from dalembert.algorithms.aligned import AlignedTree, aligned
 from dalembert.algorithms.applied_forces import passive_forces
@@ -31,7 +31,7 @@ from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, maximum, minimum, sqrt
-from dalembert.spatial import Mat3, Transform, Vec3
+from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.exponential import so3_log
 
 # Motor forces for a wanted acceleration, and the preconditions of control laws on a model.
@@ -40,11 +40,7 @@ from dalembert.spatial.exponential import so3_log
 def commanded_forces(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, *, law: str, time: Time = None
 ) -> list[Scalar]:
-    """Return tau `(nv,)` = M a + b, the last step of every law of this package.
-
-    In a model with loops or other constraints the joints in `model.actuated` alone have forces; they must be
-    able to produce every motion that the constraints allow.
-    """
+    """Return tau `(nv,)` = M a + b, the last step of every law; with constraints, of the actuated joints."""
     if not is_constrained(tree):
         require_actuation(tree, law)
     return inverse_dynamics(tree, q, v, a, time=time)
@@ -103,16 +99,11 @@ def feedback_linearization(
     v_ref: Scalars | None = None,
     a_ref: Scalars | None = None,
     *,
-    stiffness: Scalars,
-    damping: Scalars | None = None,
     time: Time = None,
+    **gains: Unpack[Gains],
 ) -> list[Scalar]:
-    """Return tau `(nv,)` with which the error obeys e'' + B e' + K e = 0; Eqs (1), (4).
-
-    `stiffness` K [1/s^2], `damping` B [1/s], one number for each velocity variable; B omitted: critical. In
-    a model with loops or other constraints, a is the nearest that these allow (Gauss).
-    """
-    a = tracking_acceleration(tree, q, v, q_ref, v_ref, a_ref, stiffness=stiffness, damping=damping)
+    """Return tau `(nv,)` of Eqs (1), (4); under constraints a is the nearest that these allow (Gauss)."""
+    a = tracking_acceleration(tree, q, v, q_ref, v_ref, a_ref, **gains)
     K, k = allowed_accelerations(tree, q, v, time=time)
     if K:
         a = nearest_acceleration(inertia_solver(tree, q, time=time), a, K, k)
@@ -121,35 +112,20 @@ def feedback_linearization(
 
 @kernel("q v q_ref", keywords="stiffness", method="rnea", optional="damping time", frame_free=True)
 def posture_forces(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    q_ref: Scalars,
-    *,
-    stiffness: Scalars,
-    damping: Scalars | None = None,
-    time: Time = None,
+    tree: Tree, q: Scalars, v: Scalars, q_ref: Scalars, *, time: Time = None, **gains: Unpack[Gains]
 ) -> list[Scalar]:
     """Return M a* `(nv,)`: feedback linearisation without the bias forces, for the null space of a task."""
-    a = tracking_acceleration(tree, q, v, q_ref, None, None, stiffness=stiffness, damping=damping)
+    a = tracking_acceleration(tree, q, v, q_ref, None, None, **gains)
     return differential_inverse_dynamics(tree, q, a, time=time)
 
 
 def tracking_acceleration(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    q_ref: Scalars,
-    v_ref: Scalars | None = None,
-    a_ref: Scalars | None = None,
-    *,
-    stiffness: Scalars,
-    damping: Scalars | None = None,
+    tree: Tree, q: Scalars, v: Scalars, q_ref: Scalars, *rates: Scalars | None, **gains: Unpack[Gains]
 ) -> list[Scalar]:
-    """Return a* `(nv,)` of Eq. (4): the acceleration with which e'' + B e' + K e = 0."""
-    zero = [0.0] * tree.nv
-    B = critical_damping(stiffness) if damping is None else damping
-    lists = (v, zero if v_ref is None else v_ref, zero if a_ref is None else a_ref, stiffness, B)
+    """Return a* `(nv,)` of Eq. (4), with which e'' + B e' + K e = 0; `rates`: v_ref and a_ref, None: zero."""
+    v_ref, a_ref = ([0.0] * tree.nv if rate is None else rate for rate in rates)
+    K, B = gains["stiffness"], gains.get("damping")
+    lists = (v, v_ref, a_ref, K, critical_damping(K) if B is None else B)
     wanted: list[Scalars] = []
     for body in tree.bodies:
         if body.dependence is None:
@@ -158,6 +134,13 @@ def tracking_acceleration(
         else:
             wanted.append([0.0])  # it follows the joints that it depends on
     return tree.collect(wanted)
+
+
+class Gains(TypedDict):
+    """The gains for each velocity variable: K [1/s^2] and B [1/s], critical where it is left out."""
+
+    stiffness: Scalars
+    damping: NotRequired[Scalars | None]
 
 
 def critical_damping(stiffness: Scalars) -> list[Scalar]:
@@ -267,7 +250,9 @@ def frame_task(
     """
     parts = _parts(rotation is not None, position is not None)
     place = frame_of(model, where)
-    pose = _pose(model, q, place, time)
+    pose = place.placement.as_transform()
+    if place.body >= 0:
+        pose = forward_kinematics(model, q, time=time)[place.body] @ pose
     error: Vector = []
     if rotation is not None:
         R_ref = Mat3(*[x for row in rotation for x in row])
@@ -352,47 +337,39 @@ def frame_control(
     )
 
 
+class FrameRows(TypedDict, total=False):
+    """The rows of a frame's Jacobian, both by default, and the time [s]."""
+
+    rotation: bool
+    position: bool
+    time: Time
+
+
 @kernel("q", method="ltdl", preconditions=HAS_INVERSE)
 def operational_inertia(
-    model: Model,
-    q: Scalars,
-    where: str | Body | Frame,
-    *,
-    rotation: bool = True,
-    position: bool = True,
-    time: Time = None,
+    model: Model, q: Scalars, where: str | Body | Frame, **rows: Unpack[FrameRows]
 ) -> Matrix:
-    """Return Lambda `(m, m)` of a frame's rotation (3 rows), position (3 rows) or both,
-    along world axes; Eq. (1).
-
-    Of a handle it is the articulated-body inertia, `handle_inertia`. Rows that depend on others have none.
-    """
-    _, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
-    return Lambda
+    """Return Lambda `(m, m)` of a frame's rotation, position or both, three rows each; Eq. (1)."""
+    return _responses_and_inertia(model, q, where, **rows)[1]
 
 
 @kernel("q", method="ltdl", preconditions=HAS_INVERSE)
 def consistent_inverse(
-    model: Model,
-    q: Scalars,
-    where: str | Body | Frame,
-    *,
-    rotation: bool = True,
-    position: bool = True,
-    time: Time = None,
+    model: Model, q: Scalars, where: str | Body | Frame, **rows: Unpack[FrameRows]
 ) -> Matrix:
     """Return J# = M^-1 J^T Lambda `(nv, m)`, the inverse of J of least kinetic energy; Eq. (1)."""
-    Y, Lambda = _responses_and_inertia(model, q, where, rotation, position, time)
+    Y, Lambda = _responses_and_inertia(model, q, where, **rows)
     return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
 
 
 def _responses_and_inertia(
-    model: Model, q: Scalars, where: str | Body | Frame, rotation: bool, position: bool, time: Time
+    model: Model, q: Scalars, where: str | Body | Frame, **rows: Unpack[FrameRows]
 ) -> tuple[Matrix, Matrix]:
     """Return the columns of M^-1 J^T for a frame, and Lambda; M^-1 is for the motions that loops allow."""
     require_moving_mass(model, "operational_inertia")
-    tree = aligned(model)
-    J = jacobian(model, q, where, time=time)[_parts(rotation, position)]
+    tree, time = aligned(model), rows.get("time")
+    parts = _parts(rows.get("rotation", True), rows.get("position", True))
+    J = jacobian(model, q, where, time=time)[parts]
     solve = inertia_solver(tree, q, time=time)
     K, k = allowed_accelerations(tree, q, [0.0] * tree.nv, time=time)
     Y = [nearest_acceleration(solve, solve(row), K, [0.0] * len(k)) for row in J]
@@ -406,11 +383,6 @@ def _parts(rotation: bool, position: bool) -> slice:
     if not rotation and not position:
         raise ArgumentError("a task needs a position, a rotation or both as its target; give one of them")
     return slice(0 if rotation else 3, 6 if position else 3)
-
-
-def _pose(model: Model, q: Scalars, place: Frame, time: Time) -> Transform:
-    offset = place.placement.as_transform()
-    return offset if place.body < 0 else forward_kinematics(model, q, time=time)[place.body] @ offset
 
 
 # PD control of the joints: motors act as a spring and a damper between a joint and its reference.
@@ -441,14 +413,9 @@ def pd_forces(
     kd: Scalars,
     effort: Scalars | None = None,
 ) -> list[Scalar]:
-    """Return tau `(nv,)` [N m or N] of Eq. (1); gains for each velocity variable.
-
-    `effort`: the greatest torques, of either sign; omitted: the model's.
-    """
-    e = _errors(tree, q, q_ref)
-    return _clamp_torques(
-        tree, [a * b + c * d for a, b, c, d in zip(kp, e, kd, _slips(v, v_ref), strict=True)], effort
-    )
+    """Return tau `(nv,)` [N m or N] of Eq. (1); `effort`: the greatest torques, by default the model's."""
+    terms = zip(kp, _errors(tree, q, q_ref), kd, _slips(v, v_ref), strict=True)
+    return _clamp_torques(tree, [a * b + c * d for a, b, c, d in terms], effort)
 
 
 @kernel(
@@ -472,8 +439,7 @@ def stable_pd_forces(
     effort: Scalars | None = None,
     time: Time = None,
 ) -> list[Scalar]:
-    """Return tau `(nv,)` [N m or N] of Eq. (2), constant for a step of dt [s];
-    other arguments as in `pd_forces`."""
+    """Return tau `(nv,)` [N m or N] of Eq. (2) for a step of dt [s]; other arguments as in `pd_forces`."""
     driven = _driven(tree)
     kp, kd = ([x if on else 0.0 for x, on in zip(gain, driven, strict=True)] for gain in (kp, kd))
     e, slip = _errors(tree, q, q_ref), _slips(v, v_ref)
@@ -502,8 +468,7 @@ def _slips(v: Scalars, v_ref: Scalars | None) -> list[Scalar]:
 
 
 def _driven(tree: Tree) -> list[bool]:
-    """Return which velocity variables have a motor:
-    those of joints in `model.actuated`, none of a free body."""
+    """Return which velocity variables have a motor: those of `model.actuated`, none of a free body."""
     model = tree.original if isinstance(tree, AlignedTree) else tree
     names = {body.joint_name for body in tree.bodies if not isinstance(body.joint, Free)}
     if isinstance(model, Model):
@@ -519,15 +484,11 @@ def _clamp_torques(tree: Tree, tau: Scalars, effort: Scalars | None) -> list[Sca
     if effort is None:
         effort = [math.inf] * tree.nv
         for body in independent(tree):
-            effort[body.v_slice] = _own_effort(body)
+            limit = body.limits.effort
+            effort[body.v_slice] = limit if isinstance(limit, (tuple, list)) else [limit] * body.nv
     limited: list[Scalar] = []
     for t, bound, on in zip(tau, effort, _driven(tree), strict=True):
         if on and literal(bound) != math.inf:
             t = minimum(maximum(t, -bound), bound)
         limited.append(t if on else 0.0)
     return limited
-
-
-def _own_effort(body: Body) -> list[Scalar]:
-    limit = body.limits.effort
-    return list(limit) if isinstance(limit, (tuple, list)) else [limit] * body.nv

@@ -22,11 +22,12 @@ Armature is constant and adds nothing. Coupled joints: v = G y with constant G, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 from dalembert.algorithms.declaration import choice, public
-from dalembert.algorithms.dense import Matrix, dot, unit, zeros
+from dalembert.algorithms.dense import Matrix, dot, identity, transpose, zeros
 from dalembert.algorithms.energy_momentum import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.mass_matrix import inverse_mass_matrix, mass_matrix
@@ -40,16 +41,11 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Motion, Placement, RigidInertia
 
+geometric = functools.partial(public, "geometry", optional="")
+"""The declaration of a function of the geometry of configuration space, which knows no time."""
 
-@public(
-    "geometry",
-    "q v",
-    method="composite_bodies",
-    frame_free=True,
-    empty=(0, 0),
-    differentiable=True,
-    optional="",
-)
+
+@geometric("q v", method="composite_bodies", frame_free=True, empty=(0, 0), differentiable=True)
 def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     """Compute the Coriolis matrix C(q, v) `(…, nv, nv)` of M a + C v + g = tau.
 
@@ -90,7 +86,7 @@ def coriolis_matrix(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     return C
 
 
-@public("geometry", "q v", method="composite_bodies", frame_free=True, empty=(0, 0), optional="")
+@geometric("q v", method="composite_bodies", frame_free=True, empty=(0, 0))
 def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     """Compute dM/dt `(…, nv, nv)` [kg m^2/s, kg m/s or kg/s] along the motion v.
 
@@ -122,7 +118,7 @@ def mass_matrix_rate(tree: Tree, q: Scalars, v: Scalars) -> Matrix:
     return rates
 
 
-@public("geometry", "q v w", method="passes", frame_free=True, loops=True, optional="")
+@geometric("q v w", method="passes", frame_free=True, loops=True)
 def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Scalar]:
     """Compute C(q, v) w `(…, nv)` [N m or N] in linear time, without forming C.
 
@@ -235,15 +231,13 @@ Tensor = list[list[list[Scalar]]]
 KINDS = ("first", "second")
 
 
-@public(
-    "geometry",
+@geometric(
     "q",
     options={"kind": choice("first", "second")},
     method="coriolis_matrix",
     others=lambda: {"derivatives": christoffel_symbols_by_derivatives},
     frame_free=True,
     empty=(0, 0, 0),
-    optional="",
 )
 def christoffel_symbols(tree: Tree, q: Scalars, *, kind: str = "first") -> Tensor:
     """Compute Gamma_ij,k = (dM_ik/dq_j + dM_jk/dq_i - dM_ij/dq_k) / 2 `(…, nv, nv, nv)`, indices i, j, k.
@@ -263,20 +257,16 @@ def christoffel_symbols(tree: Tree, q: Scalars, *, kind: str = "first") -> Tenso
     >>> np.allclose(c, da.coriolis_forces(model, np.array([0.3, 0.8]), v))
     True
     """
-    n = tree.nv
-    first: Tensor = []
-    for i in range(n):
-        C = coriolis_matrix(tree, q, unit(n, i))
-        first.append([[C[k][j] for k in range(n)] for j in range(n)])  # (1)
+    first = [transpose(coriolis_matrix(tree, q, e_i)) for e_i in identity(tree.nv)]  # (1)
     return _of_kind(tree, q, first, kind)
 
 
 def christoffel_symbols_by_derivatives(tree: Tree, q: Scalars, *, kind: str = "first") -> Tensor:
-    """Return the symbols from exact derivatives of M(q), Eq. (3):
-    the textbook formula, at nv times the cost of M."""
+    """Return the symbols from exact derivatives of M(q), Eq. (3), at nv times the cost of M."""
     require_scleronomic(tree, "christoffel_symbols")
     n = tree.nv
-    dM = [_along(tree, q, i, lambda x: mass_matrix(tree, x)) for i in range(n)]
+    rates = [position_rate(tree, q, e_i) for e_i in identity(n)]
+    dM = [directional_derivative(lambda x: mass_matrix(tree, x), list(q), rate)[1] for rate in rates]
     gamma = structure_constants(tree, q)
     M = _without_armature(tree, mass_matrix(tree, q))
     lowered = [[[dot(M[k], gamma[i][j]) for k in range(n)] for j in range(n)] for i in range(n)]
@@ -318,18 +308,10 @@ def _joint_constants(body: Body, own_q: list[Scalar]) -> Tensor:
     joint = body.joint
     nv = joint.nv
     S, T_a = joint.subspace(own_q), joint.active_subspace(own_q)
-    dS = [
-        directional_derivative(joint.subspace, own_q, joint.position_rate(own_q, unit(nv, i)))[1]
-        for i in range(nv)
-    ]
+    rates = [joint.position_rate(own_q, e_i) for e_i in identity(nv)]
+    dS = [directional_derivative(joint.subspace, own_q, rate)[1] for rate in rates]
     brackets = [[S[i].cross(S[j]) + dS[i][j] - dS[j][i] for j in range(nv)] for i in range(nv)]
     return [[[bracket.dot(t) for t in T_a] for bracket in row] for row in brackets]
-
-
-def _along(tree: Tree, q: Scalars, i: int, function: Callable[[list[Scalar]], Matrix]) -> Matrix:
-    """Return e_i f: the derivative of a function of q along velocity variable i."""
-    direction = position_rate(tree, q, unit(tree.nv, i))  # type: ignore[arg-type]
-    return directional_derivative(function, list(q), direction)[1]
 
 
 def _of_kind(tree: Tree, q: Scalars, first: Tensor, kind: str) -> Tensor:
@@ -341,8 +323,7 @@ def _of_kind(tree: Tree, q: Scalars, first: Tensor, kind: str) -> Tensor:
 
 
 def _without_armature(tree: Tree, M: Matrix) -> Matrix:
-    """Return M of the bodies alone; the armature of coupled joints,
-    which have no structure constants, stays."""
+    """Return M without armature; that of coupled joints, which have no structure constants, stays."""
     rows = [list(row) for row in M]
     for body in tree.bodies:
         if body.dependence is None:
@@ -374,11 +355,8 @@ def map_motion(function: Callable[[list[Scalar]], Scalars], x: Scalars, x_rate: 
     def as_list(z: list[Scalar]) -> list[Scalar]:
         return list(function(z))
 
-    n = len(x)
-    columns = []
-    value: list[Scalar] = as_list(list(x))
-    for i in range(n):
-        columns.append(directional_derivative(as_list, list(x), unit(n, i))[1])
+    value = as_list(list(x))
+    columns = [directional_derivative(as_list, list(x), e_i)[1] for e_i in identity(len(x))]
     J = [[column[r] for column in columns] for r in range(len(value))]
     velocity, bias = directional_derivative(
         lambda z: directional_derivative(as_list, z, x_rate)[1], list(x), x_rate

@@ -182,8 +182,7 @@ def factor_semidefinite(
 
 
 def _row(D: Rows, L: Matrix, reciprocals: Scalars, i: int) -> Scalar:
-    """Compute row i of L, in place, and return the pivot d_i;
-    W_ij = L_ij d_j, so that each product is formed once."""
+    """Compute row i of L in place, and return the pivot d_i; with W_ij = L_ij d_j."""
     W: list[Scalar] = []
     for j in range(i):
         w = D[i][j]

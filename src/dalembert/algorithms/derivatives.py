@@ -18,7 +18,7 @@ from dalembert.algorithms.open_tree import (
     variable_parents,
 )
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_with_reciprocals
-from dalembert.model.body import Body, JointMotion
+from dalembert.model.body import Body
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
@@ -159,10 +159,7 @@ def body_state(
     f_x: PerBody[Force] | None = None,
     time: Time = None,
 ) -> BodyState:
-    """Return the state of a body from that of its parent; None for the world.
-
-    `f_x`: the external force on each body, in its own coordinates.
-    """
+    """Return the state of a body from its parent's, None for the world; `f_x`: in body coordinates."""
     joint = body.jcalc(q, v, time)
     if parent is None:
         pose, v_parent = Transform.identity(), Motion.zero()
@@ -183,7 +180,10 @@ def body_state(
     inertia = to_common(body.inertia)
     products = VelocityProducts.of(inertia, v_i)
     force = products * (v_i * 0.5)  # (5)
-    turning = [_product(body, joint, s) + c for s, c in zip(joint.S, rates.bias_by_speed, strict=True)]
+    along = body.nv == 1 and not body.joint.time_dependent  # v_J is along the one column of S: v_J x S = 0
+    turning = [
+        c if along else joint.v_J.cross(s) + c for s, c in zip(joint.S, rates.bias_by_speed, strict=True)
+    ]
     return BodyState(
         body=body,
         rates=rates,
@@ -221,13 +221,6 @@ def changes_of_acceleration(state: BodyState, a_parent: Motion, a: Scalars) -> l
     return result
 
 
-def _product(body: Body, joint: JointMotion, s: Motion) -> Motion:
-    """Return v_J x S_k in successor coordinates: zero if S has one column, since v_J is along it."""
-    if body.nv == 1 and not body.joint.time_dependent:
-        return Motion.zero()
-    return joint.v_J.cross(s)
-
-
 # Derivatives of inverse dynamics on the tangent space, in O(n d).
 #
 # With composites summed over subtrees, I^c, 2 B^c and f^c, and the changes psi, chi, phi above,
@@ -251,10 +244,7 @@ class Derivatives(NamedTuple):
 def inverse_dynamics_derivatives(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> Derivatives:
-    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a); dtau/da = M, armature included.
-
-    External forces are constant in the coordinates in which they are given.
-    """
+    """Return (dtau/dq, dtau/dv, dtau/da) of tau = ID(q, v, a); dtau/da = M, armature included."""
     require_open_tree(tree, "inverse_dynamics_derivatives")
     return spanning_tree_derivatives(tree, q, v, a, **given)
 
@@ -332,8 +322,7 @@ class Composites:
             add_symmetric(self.M, body, j, [[s.dot(f) for s in self.states[j.index].S] for f in F])
 
     def ancestors(self, body: Body) -> Iterator[Body]:
-        """Yield lambda(i), lambda(lambda(i)), … up to the world's child,
-        without bodies that have no freedoms."""
+        """Yield the ancestors of a body that have freedoms, nearest first."""
         while body.parent >= 0:
             body = self.tree.bodies[body.parent]
             if body.nv:
@@ -449,10 +438,7 @@ def _rows(
 def forward_dynamics_derivatives(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> Derivatives:
-    """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1.
-
-    External forces are constant in the coordinates in which they are given.
-    """
+    """Return (da/dq, da/dv, da/dtau) of a = FD(q, v, tau); da/dtau = M^-1."""
     require_open_tree(tree, "forward_dynamics_derivatives")
     require_moving_mass(tree, "forward_dynamics_derivatives")
     f_x = body_forces(tree, q, **given)

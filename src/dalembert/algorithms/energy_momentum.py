@@ -23,7 +23,7 @@ from dalembert.algorithms.jacobians import subspace_rate
 from dalembert.algorithms.kinematics import body_motions, body_velocities, forward_kinematics
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
-from dalembert.model.tree import Tree
+from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, SymMat3, Vec3
 
@@ -99,8 +99,7 @@ def potential_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
 
 
 def momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:
-    """Return the momentum of the system in world coordinates:
-    (angular about the origin, linear) (Eq. 2.60)."""
+    """Return the momentum (angular about the origin, linear) in world coordinates (Eq. 2.60)."""
     motions = body_motions(tree, q, v, time=time)
     at_origin = (motions[b].pose.inverse_apply(b.inertia * motions[b].velocity) for b in tree.bodies)
     found: Force = total(at_origin, Force.zero())
@@ -160,11 +159,7 @@ def centroidal_momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None
 def centroidal_momentum_rate(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars | None = None, *, time: Time = None
 ) -> Force:
-    """Return the rate A_G a + A_G' v of the centroidal momentum; without `a`, A_G' v.
-
-    About the centre of mass c x f and c' x mass c' leave no term, so it is the rate about the origin, moved
-    to c.
-    """
+    """Return the rate A_G a + A_G' v of the centroidal momentum, that about the origin moved to c."""
     return _at_point(_momentum_rate(tree, q, v, a, time), center_of_mass(tree, q, time=time))
 
 
@@ -180,7 +175,7 @@ def centroidal_momentum_matrix(tree: Tree, q: Scalars, *, time: Time = None) -> 
     [ 0.     -0.6667  0.      0.      0.      2.    ]
     """
     poses = forward_kinematics(tree, q, time=time)
-    composite = _composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
+    composite = composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
     c = center_of_mass(tree, q, time=time)
     columns = []
     for body in tree.bodies:
@@ -194,22 +189,19 @@ def centroidal_momentum_rate_matrix(tree: Tree, q: Scalars, v: Scalars, *, time:
     motions = body_motions(tree, q, v, time=time)
     to_world = {body.index: motions[body].pose.inverse_apply for body in tree.bodies}
     velocity = {body.index: to_world[body.index](motions[body].velocity) for body in tree.bodies}
-    I = _composites(tree, lambda body: to_world[body.index](body.inertia))
-    I_dot = _composites(
+    I = composites(tree, lambda body: to_world[body.index](body.inertia))
+    I_dot = composites(
         tree, lambda body: inertia_rate(to_world[body.index](body.inertia), velocity[body.index])
     )
     c = center_of_mass(tree, q, time=time)
     c_dot = center_of_mass_velocity(tree, q, v, time=time)
-    columns = []
-    for body in tree.bodies:
-        i = body.index
-        column = []
+    columns: list[list[Force]] = [[] for _ in tree.bodies]
+    for i, body in enumerate(tree.bodies):
         for s, ring in zip(body.jcalc(q, v, time).S, subspace_rate(body, q, v, time), strict=True):
             S = to_world[i](s)
             S_dot = velocity[i].cross(S) + to_world[i](ring)
             rate = _at_point(I_dot[i] * S + I[i] * S_dot, c)  # (3)
-            column.append(rate - Force(c_dot.cross((I[i] * S).linear), Vec3.zero()))  # (4)
-        columns.append(column)
+            columns[i].append(rate - Force(c_dot.cross((I[i] * S).linear), Vec3.zero()))  # (4)
     return _matrix(tree, columns)
 
 
@@ -223,21 +215,21 @@ def _first_moment(tree: Tree, q: Scalars, time: Time) -> Vec3:
 
 
 def _momentum_rate(tree: Tree, q: Scalars, v: Scalars, a: Scalars | None, time: Time) -> Force:
-    """Return sum of I a + v x* I v at the world's origin:
-    the net force on the system, gravity included (Eq. 2.68).
-    """
+    """Return sum of I a + v x* I v at the world's origin, the net force with gravity (Eq. 2.68)."""
     rate = Force.zero()
     for body, (pose, v_i, a_i) in zip(tree.bodies, body_motions(tree, q, v, a, time=time), strict=True):
         rate = rate + pose.inverse_apply(body.inertia * a_i + v_i.cross(body.inertia * v_i))
     return rate
 
 
-def _composites(tree: Tree, own: Callable[[Body], RigidInertia]) -> list[RigidInertia]:
+def composites(tree: Tree, own: Callable[[Body], RigidInertia]) -> PerBody[RigidInertia]:
+    """Return the sum of `own`, in world coordinates, over each body and all that it carries."""
+
     def step(body: Body, children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
         total = own(body) + children
         return total, total
 
-    return list(tree.inward(step, RigidInertia.zero())[0])
+    return tree.inward(step, RigidInertia.zero())[0]
 
 
 def _at_point(h: Force, c: Vec3) -> Force:

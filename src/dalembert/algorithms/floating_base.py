@@ -5,27 +5,20 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
-from dalembert.algorithms.articulated import joint_inertia, spatial_velocity_products
+from dalembert.algorithms.articulated import spatial_velocity_products
 from dalembert.algorithms.clusters import articulated_accelerations
 from dalembert.algorithms.declaration import JACOBIAN, LOADS, choice, public
-from dalembert.algorithms.dense import Matrix, dot, total, zeros
+from dalembert.algorithms.dense import Matrix, dot, total
+from dalembert.algorithms.forward_dynamics import forward_dynamics_by_matrix
+from dalembert.algorithms.inverse_dynamics import required_forces
 from dalembert.algorithms.jacobians import jacobian
-from dalembert.algorithms.mass_matrix import composite_inertias
-from dalembert.algorithms.open_tree import (
-    add_symmetric,
-    carry_to_ancestors,
-    require_moving_mass,
-    require_open_tree,
-    variable_parents,
-    velocity_places,
-)
-from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
+from dalembert.algorithms.mass_matrix import composite_inertias, mass_matrix
+from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
 from dalembert.errors import ModelError, require_choice
-from dalembert.model.body import Body, Frame, JointMotion
+from dalembert.model.body import Body, Frame
 from dalembert.model.joints import Free
-from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
-from dalembert.model.tree import PerBody, Tree
+from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero
 from dalembert.spatial import Force, Motion, RigidInertia, Vec3
 
@@ -62,8 +55,7 @@ def base_gravity(tree: Tree, q: Scalars, *, time: Time = None) -> Motion:
 
 
 def rigid_acceleration(I: RigidInertia, f: Force) -> Motion:
-    """Return a = I^-1 f: alpha = I_C^-1 (n - c x f), linear = f / m - alpha x c,
-    with c the centre of mass."""
+    """Return a = I^-1 f: alpha = I_C^-1 (n - c x f), linear = f / m - alpha x c; c = centre of mass."""
     c = I.com
     alpha = I.inertia_at_com.inverse() @ (f.angular - c.cross(f.linear))
     return Motion(alpha, f.linear * (1.0 / I.mass) - alpha.cross(c))
@@ -95,56 +87,24 @@ class FloatingBaseBias(NamedTuple):
 
 
 def floating_base_inertia(tree: Tree, q: Scalars, *, time: Time = None) -> FloatingBaseInertia:
-    """Compute the composite rigid bodies of a floating-base system (Table 9.5, right)."""
+    """Return the blocks of M(q) (Table 9.5, right): S = 1 at the base, whose rows of M are I_0^c and F."""
     root = floating_base(tree, "floating_base_inertia")
-    joints = tree.outward(lambda body, _: ((), body.jcalc(q, None, time)), ())
-    I_c = composite_inertias(tree, q, time=time)
-    F = [Force.zero() for _ in range(tree.nv)]
-    H = zeros(tree.nv, tree.nv)
-    for i in tree.bodies[1:]:
-        F_i = [I_c[i] * s for s in joints[i].S]
-        add_symmetric(H, i, i, joint_inertia(joints[i].S, F_i, i.armature))
-        for j, forces in carry_to_ancestors(tree, joints, i, F_i):
-            if j is root:
-                for row, f in zip(velocity_places(i), forces, strict=True):
-                    for place, ratio in row:
-                        F[place] = F[place] + (f if ratio == 1.0 else f * ratio)
-            else:
-                add_symmetric(H, i, j, [[s.dot(f) for s in joints[j].S] for f in forces])
-    return FloatingBaseInertia(I_c[root], F[BASE_VARIABLES:], [row[BASE_VARIABLES:] for row in H[6:]])
+    joint_rows = mass_matrix(tree, q, time=time)[BASE_VARIABLES:]
+    return FloatingBaseInertia(
+        composite_inertias(tree, q, time=time)[root],
+        [Force.of(row[:BASE_VARIABLES]) for row in joint_rows],
+        [row[BASE_VARIABLES:] for row in joint_rows],
+    )
 
 
 def floating_base_bias(
     tree: Tree, q: Scalars, v: Scalars, *, gravity: bool = True, **given: Unpack[Loads]
 ) -> FloatingBaseBias:
     """Run Newton-Euler for a floating-base system with q'' = 0 and a_0 = 0 (Table 9.5, left)."""
-    root = floating_base(tree, "floating_base_bias")
-    a_0 = -base_gravity(tree, q, time=given.get("time")) if gravity else Motion.zero()
-    b = tree.project_forces(_needed_forces(tree, root, q, v, None, a_0, **given))
+    floating_base(tree, "floating_base_bias")
+    needed = required_forces(tree, q, v, None, tree.gravity if gravity else Vec3.zero(), **given)
+    b = tree.project_forces(needed)
     return FloatingBaseBias(Force.of(b[:BASE_VARIABLES]), b[BASE_VARIABLES:])  # S = 1 at the base
-
-
-def _needed_forces(
-    tree: Tree, root: Body, q: Scalars, v: Scalars, a: Scalars | None, a_0: Motion, **given: Unpack[Loads]
-) -> PerBody[tuple[JointMotion, Force]]:
-    """Return the joints, and I_i a_i + v_i x* I_i v_i - f_i^x of every body with the base at a_0."""
-    f_x = body_forces(tree, q, **given)
-
-    def move(
-        body: Body, parent: tuple[Motion, Motion]
-    ) -> tuple[tuple[Motion, Motion], tuple[JointMotion, Force]]:
-        joint = X, S, v_J, c_J = body.jcalc(q, v, given.get("time"))
-        if body is root:
-            v_i, a_i = v_J, a_0
-        else:
-            v_i = X.apply(parent[0]) + v_J
-            a_i = X.apply(parent[1]) + c_J + v_i.cross(v_J)
-            if a is not None:
-                a_i = a_i + combination(S, body.own_v(a))
-        f = body.inertia * a_i + v_i.cross(body.inertia * v_i)
-        return (v_i, a_i), (joint, f if f_x is None else f - f_x[body])
-
-    return tree.outward(move, (Motion.zero(), Motion.zero()))
 
 
 @public(
@@ -177,10 +137,7 @@ def floating_base_equations(tree: Tree, q: Scalars, v: Scalars, **given: Any) ->
 def reduced_floating_base_equations(
     inertia: FloatingBaseInertia, bias: FloatingBaseBias
 ) -> tuple[Matrix, list[Scalar]]:
-    """Return (H^fl, C^fl) of H^fl q'' + C^fl = tau (Eqs 9.14 to 9.16), where f_0 = 0.
-
-    H^fl = H - F^T (I_0^c)^-1 F is a full matrix: what branches left zero in H is lost.
-    """
+    """Return (H^fl, C^fl) of H^fl q'' + C^fl = tau where f_0 = 0 (Eqs 9.14 to 9.16); H^fl is full."""
     W = [rigid_acceleration(inertia.I_0, f) for f in inertia.F]
     n = len(W)
     H = [[inertia.H[i][j] - W[min(i, j)].dot(inertia.F[max(i, j)]) for j in range(n)] for i in range(n)]
@@ -215,17 +172,9 @@ def floating_base_forward_dynamics_by_matrix(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
     """Return (a_0, q'') `(nv,)` from Eq. 9.13 by Table 9.5, with the sparse factors of the (n + 6) matrix."""
-    time = given.get("time")
+    floating_base(tree, "floating_base_forward_dynamics_by_matrix")
     require_moving_mass(tree, "floating_base_forward_dynamics_by_matrix")
-    I_0, F, H = floating_base_inertia(tree, q, time=time)
-    p_0, C = floating_base_bias(tree, q, v, **given)
-    columns = [f.to_list() for f in F]
-    base = [[*row, *(column[r] for column in columns)] for r, row in enumerate(I_0.matrix())]
-    whole = base + [[*column, *row] for column, row in zip(columns, H, strict=True)]
-    lam = variable_parents(tree)
-    L, reciprocals = factor_with_reciprocals(whole, lam)
-    bias = [*p_0.to_list(), *C]
-    return solve_with_reciprocals(L, reciprocals, lam, [t - b for t, b in zip(tau, bias, strict=True)])
+    return forward_dynamics_by_matrix(tree, q, v, tau, **given)
 
 
 # Inverse dynamics of floating-base systems (Featherstone 2008 section 9.5, Table 9.6).
@@ -281,8 +230,8 @@ def floating_base_inverse_dynamics(
     root = floating_base(tree, "floating_base_inverse_dynamics")
     a_g = base_gravity(tree, q, time=given.get("time"))
     a = [0.0] * BASE_VARIABLES + list(a_joints)
-    start = -a_g if gravity == "forces" else Motion.zero()
-    moved = _needed_forces(tree, root, q, v, a, start, **given)
+    weight = tree.gravity if gravity == "forces" else Vec3.zero()
+    moved = required_forces(tree, q, v, a, weight, **given)
 
     def gather(
         body: Body, children: tuple[RigidInertia, Force]

@@ -137,11 +137,7 @@ def forward_dynamics_articulated(
 def forward_dynamics_spatial(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
-    """Compute Table 7.1 with spatial velocities in body coordinates: c = c_J + v x v_J, p = v x* I v - f^x.
-
-    The same passes as `forward_dynamics`, which differs in its observers only; the second witness of its
-    results.
-    """
+    """Compute Table 7.1 with spatial velocities: c = c_J + v x v_J, p = v x* I v - f^x; a second witness."""
     require_open_tree(tree, "forward_dynamics_spatial")
     require_moving_mass(tree, "forward_dynamics_spatial")
     f_x = body_forces(tree, q, **given)
@@ -159,8 +155,7 @@ def _accelerations(tree: Tree, moved: PerBody[Moved], tau: Scalars, function: st
 def forward_dynamics_by_matrix(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
-    """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6);
-    also for coupled joints."""
+    """Return a = M^-1 (tau - b) by composite rigid bodies and sparse L^T D L (chapter 6)."""
     b = bias_forces(tree, q, v, **given)
     solve = inertia_solver(tree, q, time=given.get("time"))
     return solve([t - b_k for t, b_k in zip(tau, b, strict=True)])
@@ -184,17 +179,11 @@ def articulated_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBod
     return tree.inward(step, ArticulatedInertia.zero())[0]
 
 
-def _floating_base(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
-    from dalembert.algorithms.floating_base import floating_base_forward_dynamics  # others do without
-
-    return floating_base_forward_dynamics(tree, q, v, tau, **given)
-
-
 TREE_METHODS: dict[str, Callable[..., list[Scalar]]] = {
     "aba": forward_dynamics_articulated,
     "crba": forward_dynamics_by_matrix,
     "aba_spatial": forward_dynamics_spatial,
     "aba_multipliers": with_couplings(functools.partial(forward_dynamics, method="aba")),
-    "floating_base": _floating_base,
+    "floating_base": later("algorithms.floating_base:floating_base_forward_dynamics"),  # others do without
 }
 """The methods for systems without constraints."""

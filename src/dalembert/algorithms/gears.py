@@ -6,14 +6,23 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dalembert.algorithms.aligned import AlignedTree, aligned
+from dalembert.algorithms.aligned import AlignedTree, aligned, original_model
 from dalembert.algorithms.clusters import clusters_of
-from dalembert.algorithms.dense import Matrix, Vector, dot, factor
+from dalembert.algorithms.dense import (
+    Matrix,
+    Vector,
+    dot,
+    factor,
+    product,
+    symmetric_product,
+    times,
+    transpose,
+)
 from dalembert.algorithms.open_tree import has_couplings, variable_parents
 from dalembert.algorithms.sparse import depths
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, Scalars, is_one, is_zero
+from dalembert.scalar import Scalar, Scalars, is_zero
 
 # The choice of the cheapest method of forward dynamics for coupled joints.
 #
@@ -72,50 +81,16 @@ def _has_massless_followers(tree: Tree) -> bool:
 
 
 def geared_matrix(H: Sequence[Scalars], G: Sequence[Scalars]) -> Matrix:
-    """Return G^T H G for symmetric H `(n, n)` and G `(n, m)`.
-
-    Terms of equal kind are formed once: entry (k, l) is the sum of H_ij (G_ik G_jl) over nonzero entries.
-    """
-    n, m = len(G), len(G[0]) if G else 0
-    rows = [[i for i in range(n) if not is_zero(G[i][k])] for k in range(m)]
-    result: Matrix = [[0.0] * m for _ in range(m)]
-    for k in range(m):
-        for l in range(k + 1):
-            total: Scalar = 0.0
-            for i in rows[k]:
-                inner: Scalar = 0.0
-                for j in rows[l]:
-                    h = H[max(i, j)][min(i, j)]
-                    if not is_zero(h):
-                        inner = inner + _scale(h, G[j][l])
-                total = total + _scale(inner, G[i][k])
-            result[k][l] = result[l][k] = total
-    return result
+    """Return G^T H G for symmetric H `(n, n)` and G `(n, m)`."""
+    return symmetric_product(transpose(G), transpose(product(H, G)))
 
 
 def gear_equations(
     H: Sequence[Scalars], C: Scalars, tau: Scalars, G: Sequence[Scalars], g: Scalars
 ) -> tuple[Matrix, list[Scalar]]:
     """Return (G^T H G, G^T (tau - C - H g)): the matrix and right-hand side of Eq. 9.26 for y''."""
-    n = len(G)
-    rest = [tau[i] - C[i] for i in range(n)]
-    for i in range(n):
-        for j in range(n):
-            if not is_zero(g[j]) and not is_zero(H[i][j]):
-                rest[i] = rest[i] - H[i][j] * g[j]
-    right = []
-    for k in range(len(G[0]) if G else 0):
-        total: Scalar = 0.0
-        for i in range(n):
-            total = total + _scale(rest[i], G[i][k])
-        right.append(total)
-    return geared_matrix(H, G), right
-
-
-def _scale(x: Scalar, factor: Scalar) -> Scalar:
-    if is_zero(factor) or is_zero(x):
-        return 0.0
-    return x if is_one(factor) else x * factor
+    rest = [t - c - h for t, c, h in zip(tau, C, times(H, g), strict=True)]
+    return geared_matrix(H, G), times(transpose(G), rest)
 
 
 # Couplings as constraints with multipliers, for methods of forward dynamics without couplings.
@@ -134,7 +109,7 @@ def with_couplings(method: Callable[..., Vector]) -> Callable[..., Vector]:
     def run(tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **options: Any) -> Vector:
         if not has_couplings(tree):
             return method(tree, q, v, tau, **options)
-        model = _model(tree)
+        model = original_model(tree)
         loose = model.uncoupled()
         frames = aligned(loose) if isinstance(tree, AlignedTree) else loose
         places = _independent_places(model)
@@ -157,12 +132,6 @@ def with_couplings(method: Callable[..., Vector]) -> Callable[..., Vector]:
         return [a[place] for place in places]
 
     return run
-
-
-def _model(tree: Tree) -> Model:
-    model = tree.original if isinstance(tree, AlignedTree) else tree
-    assert isinstance(model, Model)
-    return model
 
 
 def _independent_places(model: Model) -> list[int]:

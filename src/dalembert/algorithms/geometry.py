@@ -9,11 +9,12 @@ from dalembert.algorithms.applied_forces import Loads, Stabilization
 from dalembert.algorithms.constraints import constraint_equations, stabilized_k
 from dalembert.algorithms.coriolis import (
     coriolis_product,
+    geometric,
     mass_matrix_rate,
     moving_subspaces,
     require_scleronomic,
 )
-from dalembert.algorithms.declaration import choice, kernel, public
+from dalembert.algorithms.declaration import choice, kernel
 from dalembert.algorithms.dense import (
     Matrix,
     Rows,
@@ -66,7 +67,7 @@ class HamiltonianRates(NamedTuple):
     p_rate: list[Scalar]
 
 
-@public("geometry", "q p", method="ltdl", preconditions=HAS_INVERSE, optional="")
+@geometric("q p", method="ltdl", preconditions=HAS_INVERSE)
 def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
     """Compute the Hamiltonian H(q, p) = p^T M(q)^-1 p / 2 + V(q) `(…)` [J] for momenta p `(…, nv)`.
 
@@ -85,7 +86,7 @@ def hamiltonian(tree: Tree, q: Scalars, p: Scalars) -> Scalar:
     return 0.5 * twice + potential_energy(tree, q)
 
 
-@public("geometry", "q v", method="passes", frame_free=True, loops=True, optional="")
+@geometric("q v", method="passes", frame_free=True, loops=True)
 def momentum_coordinates(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute the momenta p = M(q) v `(…, nv)` [kg m^2/s or kg m/s] in linear time.
 
@@ -103,7 +104,7 @@ def momentum_coordinates(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     return differential_inverse_dynamics(tree, q, v)
 
 
-@public("geometry", "q p", method="ltdl", frame_free=True, preconditions=HAS_INVERSE, optional="")
+@geometric("q p", method="ltdl", frame_free=True, preconditions=HAS_INVERSE)
 def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     """Compute the velocities v = M(q)^-1 p `(…, nv)` [rad/s or m/s], the inverse of `momentum_coordinates`.
 
@@ -122,14 +123,8 @@ def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
     return inertia_solver(tree, q)(p)
 
 
-@public(
-    "geometry",
-    "q p tau",
-    method="passes",
-    frame_free=True,
-    preconditions=HAS_INVERSE,
-    returns="tuple[Array, Array]",
-    optional="",
+@geometric(
+    "q p tau", method="passes", frame_free=True, preconditions=HAS_INVERSE, returns="tuple[Array, Array]"
 )
 def hamiltonian_rates(tree: Tree, q: Scalars, p: Scalars, tau: Scalars) -> HamiltonianRates:
     """Compute (v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
@@ -203,14 +198,7 @@ Field = Callable[[Tree, list[Scalar]], Scalars]
 """A vector field: `field(tree, q)` has nv components."""
 
 
-@public(
-    "geometry",
-    "q u w",
-    method="metric",
-    options={"space": choice("tangent", "cotangent")},
-    frame_free=True,
-    optional="",
-)
+@geometric("q u w", method="metric", options={"space": choice("tangent", "cotangent")}, frame_free=True)
 def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str = "tangent") -> Scalar:
     """Compute the inner product <u, w> = u^T M(q) w `(…)` of two velocities `(…, nv)`.
 
@@ -228,7 +216,7 @@ def inner_product(tree: Tree, q: Scalars, u: Scalars, w: Scalars, *, space: str 
     return total(x * y for x, y in zip(u, mapped(tree, q, w), strict=True))
 
 
-@public("geometry", "q v u", method="passes", frame_free=True, optional="")
+@geometric("q v u", method="passes", frame_free=True)
 def connection_term(tree: Tree, q: Scalars, v: Scalars, u: Scalars) -> list[Scalar]:
     """Compute Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`, the connection's part of nabla_v u.
 
@@ -250,7 +238,7 @@ def covariant_derivative(tree: Tree, field: Field, q: Scalars, v: Scalars) -> li
 
     The derivative of the components is exact, by dual numbers, along dq/dt = Q(q) v.
     """
-    direction = position_rate(tree, q, v)  # type: ignore[arg-type]
+    direction = position_rate(tree, q, v)
 
     def components(x: list[Scalar]) -> list[Scalar]:
         found = field(tree, x)
@@ -269,7 +257,7 @@ def covariant_derivative(tree: Tree, field: Field, q: Scalars, v: Scalars) -> li
     return [rate + turn for rate, turn in zip(u_rate, connection_term(tree, q, v, u), strict=True)]
 
 
-@public("geometry", "q v", method="ltdl", frame_free=True, preconditions=HAS_INVERSE, optional="")
+@geometric("q v", method="ltdl", frame_free=True, preconditions=HAS_INVERSE)
 def geodesic_acceleration(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2], the motion without forces and gravity.
 
@@ -356,8 +344,7 @@ def implicit_dynamics(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> Constraine
 
 
 def implicit_dynamics_kkt(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ConstrainedMotion:
-    """Return x'' and lambda by the system (1), which is quasi-definite:
-    it has L d L^T factors without pivoting."""
+    """Return x'' and lambda by (1), which is quasi-definite: L d L^T needs no pivoting."""
     n, m = len(D), len(J)
     K = [[*row, *([0.0] * m)] for row in D] + [[*(-x for x in row), *([0.0] * m)] for row in J]
     solution = factor(K).solve([*f, *bias])
@@ -384,10 +371,7 @@ def penalized_inverse_inertia(D: Rows, J: Rows, epsilon: Scalar) -> Matrix:
 
 
 def gauss_acceleration(D: Rows, a_0: Scalars, J: Rows, b: Scalars) -> Vector:
-    """Return argmin over a of (a - a_0)^T D (a - a_0) with J a = b; Eq. (4).
-
-    Rows of J may depend on each other if b agrees; a is unique all the same.
-    """
+    """Return argmin (a - a_0)^T D (a - a_0) with J a = b; Eq. (4). Rows of J may depend on each other."""
     return nearest_acceleration(factor(D).solve, a_0, J, b)
 
 
@@ -417,8 +401,7 @@ def explicit_dynamics(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ExplicitDy
 
 
 def explicit_dynamics_by_blocks(D: Rows, f: Scalars, J: Rows, bias: Scalars) -> ExplicitMotion:
-    """Return x'', f_c and q'' at once from the three block rows (5);
-    the second is negated to make it symmetric."""
+    """Return x'', f_c and q'' at once from the block rows (5), the second negated for symmetry."""
     n, m = len(D), len(J[0])
     one = identity(n)
     top = [[*row, *([0.0] * (n + m))] for row in D]

@@ -12,11 +12,7 @@ from dalembert.algorithms.clusters import articulated_accelerations
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, Option, public
 from dalembert.algorithms.dense import Matrix, dot
 from dalembert.algorithms.inverse_dynamics import differential_inverse_dynamics, inverse_dynamics
-from dalembert.algorithms.loops.constrained_dynamics import (
-    ConstrainedSystem,
-    constrained_motion,
-    constrained_system,
-)
+from dalembert.algorithms.loops.constrained_dynamics import constrained_motion, constrained_system
 from dalembert.algorithms.loops.loop_forces import constraint_violation
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import (
@@ -45,13 +41,13 @@ def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]
         require_choice("joint", name, bodies)
         body = bodies[name]
         if body.dependence is not None:
-            places_of = {place for _, place, _ in body.dependence.terms}
-            leaders = [b.joint_name for b in tree.bodies if places_of & _own_places(b.v_slice)]
+            followed = {place for _, place, _ in body.dependence.terms}
+            leaders = [b.joint_name for b in tree.bodies if followed & {*range(tree.nv)[b.v_slice]}]
             raise ModelError(
                 f'hybrid_dynamics: joint "{name}" follows others by a coupling and has no place in v; '
                 f"prescribe {', '.join(leaders)} instead"
             )
-        places |= _own_places(body.v_slice)
+        places |= {*range(tree.nv)[body.v_slice]}
     return frozenset(places)
 
 
@@ -61,14 +57,8 @@ def _read_prescribed(model: Tree, prescribed: object) -> tuple[str, ...]:
     return names
 
 
-def _own_places(v_slice: slice) -> set[int]:
-    return set(range(v_slice.start, v_slice.stop))
-
-
 def supported_bodies(parents: Sequence[int], free: Collection[int]) -> list[bool]:
-    """Return which bodies are in nu(fd), the bodies that joints of fd support (Eq. 9.5);
-    bodies and joints share their numbers, and -1 is the world.
-    """
+    """Return which bodies are in nu(fd), those that joints of fd support (Eq. 9.5); -1 is the world."""
     supported: list[bool] = []
     for i, parent in enumerate(parents):
         supported.append(i in free or (parent >= 0 and supported[parent]))
@@ -139,22 +129,29 @@ def hybrid_dynamics_constrained(
     prescribed: Collection[str] = (),
     **given: Unpack[Conditions],
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Return (a, tau) of H a + C = tau + K^T lambda, K a = k,
-    with tau known at free joints and a at the others.
-
-    `stabilization`: T_stab [s] of Eq. 8.22 for k; None: without.
-    """
+    """Return (a, tau) of H a + C = tau + K^T lambda, K a = k, with tau known at free joints."""
     known = prescribed_places(tree, prescribed)
     free = [i for i in range(tree.nv) if i not in known]
+    second = sorted(known)
+    a_2 = [a[i] for i in second]
     whole = constrained_system(tree, q, v, [0.0] * tree.nv, **given)
-    part, kept = _free_part(whole, tau, a, free, known)
+    M, force = whole.M, whole.force
+    kept = [n for n, row in enumerate(whole.K) if not all(is_zero(row[i]) for i in free)]
+    K, rows = [whole.K[n] for n in kept], tuple(whole.rows[n] for n in kept)
+    part = whole._replace(  # (1), with the rows of K that bind free variables
+        M=[[M[i][j] for j in free] for i in free],
+        force=[tau[i] + force[i] - dot([M[i][j] for j in second], a_2) for i in free],
+        K=[[row[i] for i in free] for row in K],
+        k=[whole.k[n] - dot([whole.K[n][j] for j in second], a_2) for n in kept],
+        rows=rows,
+        parents=merged_parents(whole.parents, free)[0],
+    )
     motion = constrained_motion(part)
     found = dict(zip(free, motion.a, strict=True))
     a = [found[i] if i in found else a[i] for i in range(tree.nv)]
-    K = [whole.K[i] for i in kept]
-    multipliers = [motion.multipliers[part.rows[n]] for n in range(len(kept))]
+    multipliers = [motion.multipliers[row] for row in rows]
     need = [
-        dot(whole.M[i], a) - whole.force[i] - dot([row[i] for row in K], multipliers)  # (2)
+        dot(M[i], a) - force[i] - dot([row[i] for row in K], multipliers)  # (2)
         if i in known
         else tau[i]
         for i in range(tree.nv)
@@ -172,35 +169,12 @@ def prescribed_violation(
     prescribed: Collection[str] = (),
     **given: Unpack[Conditions],
 ) -> Scalar:
-    """Return how far the motion violates the constraints, in the measure of `constraint_violation`.
-
-    Zero where nothing is prescribed, or nothing constrained.
-    """
+    """Return `constraint_violation` of the motion; zero if nothing is prescribed, or nothing constrained."""
     if not prescribed or not is_constrained(tree):
         return 0.0
     found, _ = hybrid_dynamics_constrained(tree, q, v, tau, a, prescribed=prescribed, **given)
     time, stabilization = given.get("time"), given.get("stabilization")
     return constraint_violation(tree, q, v, found, time=time, stabilization=stabilization)
-
-
-def _free_part(
-    whole: ConstrainedSystem, tau: Scalars, a: Scalars, free: Sequence[int], known: frozenset[int]
-) -> tuple[ConstrainedSystem, list[int]]:
-    """Compute (1), and the rows of K that bind free variables."""
-    second = sorted(known)
-    kept = [n for n, row in enumerate(whole.K) if not all(is_zero(row[i]) for i in free)]
-    prescribed = [a[i] for i in second]
-    return (
-        whole._replace(
-            M=[[whole.M[i][j] for j in free] for i in free],
-            force=[tau[i] + whole.force[i] - dot([whole.M[i][j] for j in second], prescribed) for i in free],
-            K=[[whole.K[n][i] for i in free] for n in kept],
-            k=[whole.k[n] - dot([whole.K[n][j] for j in second], prescribed) for n in kept],
-            rows=tuple(whole.rows[n] for n in kept),
-            parents=merged_parents(whole.parents, free)[0],
-        ),
-        kept,
-    )
 
 
 # Hybrid dynamics by the joint-space inertia matrix of the free joints (Featherstone 2008 section 9.1).

@@ -94,9 +94,8 @@ def _methods() -> dict[str, Callable[..., Any]]:
 def spanning_tree_forces(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
-    """Return tau_ID = M a + b - external of the tree alone,
-    without its loops and other constraints (Eq. 8.62)."""
-    return tree.project_forces(_needed_forces(tree, q, v, a, tree.gravity, **given), a)  # (3), (4)
+    """Return tau_ID = M a + b - external of the tree alone, without loops and constraints (Eq. 8.62)."""
+    return tree.project_forces(required_forces(tree, q, v, a, tree.gravity, **given), a)  # (3), (4)
 
 
 @public("dynamics", "q v", method="rnea", frame_free=True, loops=True, differentiable=True)
@@ -112,7 +111,7 @@ def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> l
     >>> print((da.coriolis_forces(model, q, v) + da.gravity_forces(model, q)).round(5))
     [-0.00993 -0.09745]
     """
-    return tree.project_forces(_needed_forces(tree, q, v, None, tree.gravity, **given))
+    return tree.project_forces(required_forces(tree, q, v, None, tree.gravity, **given))
 
 
 @public("dynamics", "q v", method="rnea", frame_free=True, loops=True, differentiable=True)
@@ -129,7 +128,7 @@ def coriolis_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) ->
     >>> print(da.coriolis_forces(model, q, 2.0 * v).round(6))
     [-32.   4.]
     """
-    return tree.project_forces(_needed_forces(tree, q, v, None, Vec3.zero(), time=time))
+    return tree.project_forces(required_forces(tree, q, v, None, Vec3.zero(), time=time))
 
 
 @public("dynamics", "q", method="rnea", frame_free=True, loops=True, differentiable=True)
@@ -153,7 +152,7 @@ def gravity_forces(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]
     return tree.project_forces(tree.outward(fall, -tree.gravity))
 
 
-def _needed_forces(
+def required_forces(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars | None, gravity: Vec3, **given: Unpack[Loads]
 ) -> PerBody[tuple[JointMotion, Force]]:
     """Return the joint of each body, and the force (2) that the motion of the body needs, less f_i^x."""
@@ -169,6 +168,17 @@ def _needed_forces(
         return A, (joint, f if f_x is None else f - f_x[body])
 
     return tree.outward(accelerate, BodyAcceleration(Vec3.zero(), Vec3.zero(), -gravity))
+
+
+def joint_forces(tree: Tree, q: Scalars, forces: PerBody[Force], *, time: Time = None) -> list[Scalar]:
+    """Return Q = sum J_k^T f_k `(nv,)` of one spatial force a body, in body coordinates.
+
+    Equal power, Q . v = sum f_k . v_k: f_k and all that acts beyond joint k do work on S_k (Liu & Jain
+    Eq. 67; Featherstone 2008 Eq. 7.6).
+    """
+    return tree.project_forces(
+        tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), forces[body])), ())
+    )
 
 
 class NewtonEuler(NamedTuple):
@@ -309,7 +319,7 @@ def base_wrench(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[
     True
     """
     require_centers_of_mass(tree, "base_wrench")
-    needed = _needed_forces(tree, q, v, a, tree.gravity, **given)
+    needed = required_forces(tree, q, v, a, tree.gravity, **given)
 
     def gather(body: Body, beyond: Force) -> tuple[Force, tuple[()]]:
         joint, f = needed[body]

@@ -59,8 +59,7 @@ class Bound(NamedTuple):
 
 
 def position_bounds(tree: Tree) -> list[Bound]:
-    """Return the bounds of coordinates with finite limits;
-    a joint that follows a single other one bounds that one.
+    """Return the bounds of coordinates with finite limits; a joint that follows another bounds that one.
 
     Limits of coordinates whose rate is not a velocity variable (quaternions, positions of free bodies), and
     of joints that follow several others, are not bounds of this kind and are rejected.
@@ -170,8 +169,7 @@ def frame_errors(
     *,
     time: Time = None,
 ) -> FrameErrors:
-    """Return errors and their Jacobians;
-    `rotations` 3x3 and `translations` 3 for the targets that have them."""
+    """Return errors and their Jacobians; `rotations` 3x3 and `translations` 3 of targets that have them."""
     poses = forward_kinematics(model, q, time=time)
     turned, moved = [], []
     turning, moving = [], []
@@ -326,9 +324,7 @@ def _clamp_to_limits(
 
 
 def _multipliers(B: Matrix, b: list[Scalar], hard: int, mu: Scalar) -> list[Scalar]:
-    """Solve (2) for y; the first `hard` rows are kept exactly,
-    without those that depend on others or are zero up to rounding.
-    """
+    """Solve (2) for y; the first `hard` rows are kept exactly, but for dependent and negligible ones."""
     n = len(B)
     A = [[dot(B[i], B[j]) if j <= i else 0.0 for j in range(n)] for i in range(n)]
     shift = mu + MIN_DAMPING_RATIO * total(A[i][i] for i in range(hard, n))

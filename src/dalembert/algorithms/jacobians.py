@@ -23,6 +23,7 @@ from dalembert.algorithms.declaration import JACOBIAN, public
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_motions, placed_motion, relative_motion
 from dalembert.algorithms.open_tree import velocity_places
+from dalembert.algorithms.sparse import ancestors
 from dalembert.errors import require_choice
 from dalembert.model.body import Body, Frame
 from dalembert.model.joints.dual import directional_derivative
@@ -63,14 +64,13 @@ def jacobian(
     """
     path = _path(model, frame_of(model, where), q, None, time)
     X_F, _ = _place(path, frame)
-    return _columns(model, [(link.body, [X_F.apply(s) for s in link.S]) for link in path.links])
+    return _columns(model, [(body, [X_F.apply(s) for s in S]) for body, S, _ in path.links])
 
 
 def point_jacobian(
     model: Model, q: Scalars, body: str | Body, point: Scalars, *, time: Time = None
 ) -> Matrix:
-    """Return the Jacobian `(3, nv)` of a point given in body coordinates, for its velocity in world axes;
-    Liu & Jain Eq. 57."""
+    """Return the Jacobian `(3, nv)` of a body point for its velocity in world axes; Liu & Jain Eq. 57."""
     where = frame_of(model, body)
     at_point = Frame(
         "point", where.body, where.placement.as_transform() @ Transform(Mat3.identity(), Vec3.of(point))
@@ -105,13 +105,11 @@ def jacobian_rate(
     """
     path = _path(model, frame_of(model, where), q, v, time)
     X_F, v_F = _place(path, frame)
-
-    def rate(s: Motion, s_dot: Motion) -> Motion:
-        return X_F.apply(s_dot) - v_F.cross(X_F.apply(s))  # (1)
-
-    return _columns(
-        model, [(link.body, [rate(s, s_dot) for s, s_dot in zip(link.S, link.S_dot)]) for link in path.links]
-    )
+    rates = [
+        (body, [X_F.apply(s_dot) - v_F.cross(X_F.apply(s)) for s, s_dot in zip(S, S_dot)])  # (1)
+        for body, S, S_dot in path.links
+    ]
+    return _columns(model, rates)
 
 
 def jacobian_rate_times_velocity(
@@ -141,8 +139,7 @@ def jacobian_rate_times_velocity(
 
 
 def subspace_rate(body: Body, q: Scalars, v: Scalars, time: Time = None) -> tuple[Motion, ...]:
-    """Return S-ring: the rates of S's components in the body's own coordinates
-    (Eq. 3.42), by dual numbers."""
+    """Return S-ring, the rates of S's components in body coordinates (Eq. 3.42), by dual numbers."""
     joint, own_q = body.joint, body.own_q(q)
     rate = joint.position_rate(own_q, body.own_v(v))
     if time is None:
@@ -150,38 +147,25 @@ def subspace_rate(body: Body, q: Scalars, v: Scalars, time: Time = None) -> tupl
     return directional_derivative(lambda x: joint.subspace(x[:-1], x[-1]), [*own_q, time], [*rate, 1.0])[1]
 
 
-class _Link(NamedTuple):
-    """A joint on the way to a frame: its columns S and, if requested, their rates, in the world."""
-
-    body: Body
-    S: tuple[Motion, ...]
-    S_dot: tuple[Motion, ...]
-
-
 class _Path(NamedTuple):
-    """The joints from the world to a frame; the frame's pose and velocity (in its own coordinates)."""
+    """The joints from the world to a frame, each with its columns S and, if requested, their rates, in the
+    world; the frame's pose and velocity (in its own coordinates)."""
 
-    links: list[_Link]
+    links: list[tuple[Body, list[Motion], list[Motion]]]
     pose: Transform
     velocity: Motion
 
 
 def _path(model: Tree, where: Frame, q: Scalars, v: Scalars | None, time: Time) -> _Path:
-    chain: list[Body] = []
-    index = where.body
-    while index >= 0:
-        chain.append(model.bodies[index])
-        index = model.bodies[index].parent
+    chain = [] if where.body < 0 else [where.body, *ancestors(model.parents, where.body)]
     pose, velocity = Transform.identity(), Motion.zero()
     links = []
-    for body in reversed(chain):
+    for body in (model.bodies[i] for i in reversed(chain)):
         X, S, v_J, _ = body.jcalc(q, v, time)
         pose, velocity = pose @ X, X.apply(velocity) + v_J
-        S_dot: tuple[Motion, ...] = ()
-        if v is not None:
-            rings = subspace_rate(body, q, v, time)
-            S_dot = tuple(pose.inverse_apply(velocity.cross(s) + ring) for s, ring in zip(S, rings))
-        links.append(_Link(body, tuple(pose.inverse_apply(s) for s in S), S_dot))
+        rings = () if v is None else subspace_rate(body, q, v, time)
+        S_dot = [pose.inverse_apply(velocity.cross(s) + ring) for s, ring in zip(S, rings)]
+        links.append((body, [pose.inverse_apply(s) for s in S], S_dot))
     place = where.placement.as_transform()
     return _Path(links, pose @ place, place.apply(velocity))
 
@@ -198,8 +182,7 @@ def _place(path: _Path, frame: str) -> tuple[Transform, Motion]:
 
 
 def _columns(model: Tree, columns: Sequence[tuple[Body, Sequence[Motion]]]) -> Matrix:
-    """Return the columns at each joint's place in v;
-    those of a dependent joint at the places that it follows."""
+    """Return the columns at each joint's place in v; of a dependent joint at those that it follows."""
     J: Matrix = [[0.0] * model.nv for _ in range(6)]
     for body, motions in columns:
         for places, motion in zip(velocity_places(body), motions, strict=True):

@@ -39,8 +39,7 @@ class PointMotion(NamedTuple):
 
 
 def forward_kinematics(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[Transform]:
-    """Return the pose of each body in the world: X_0i = X_0lambda X_lambda,i;
-    R maps body to world coordinates."""
+    """Return the pose X_0i = X_0lambda X_lambda,i of each body; R maps body to world coordinates."""
 
     def step(body: Body, X_0: Transform) -> tuple[Transform, Transform]:
         X_0i = X_0 @ body.jcalc(q, None, time).X
@@ -73,9 +72,7 @@ def body_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) ->
 def body_motions(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars | None = None, *, time: Time = None
 ) -> PerBody[BodyMotion]:
-    """Return pose, spatial velocity and acceleration of every body.
-
-    Without `a`, dv/dt = 0, which leaves J' v.
+    """Return pose, spatial velocity and acceleration of every body; without `a`, dv/dt = 0 leaves J' v.
 
     v_i = i_X_lambda v_lambda + v_J;  a_i = i_X_lambda a_lambda + S dv/dt + c_J + v_i x v_J (Eqs 5.14, 5.15).
     The accelerations are true ones, without the fictitious acceleration of the base that stands for gravity.
@@ -163,9 +160,7 @@ def frame_origin_motion(
     place = model.frame(where)
     if place.body < 0:
         return place.placement.p, Vec3.zero(), Vec3.zero()
-    motion = body_motions(model, q, v, a, time=time)[place.body]
-    position, velocity, acceleration = point_motion(motion, place.placement.p)
-    return position, velocity, acceleration
+    return point_motion(body_motions(model, q, v, a, time=time)[place.body], place.placement.p)
 
 
 def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:
@@ -182,9 +177,7 @@ def placed_motion(motion: BodyMotion) -> tuple[Motion, Motion]:
 
 
 def require_centers_of_mass(tree: Tree, function: str) -> None:
-    """Refuse a body without mass that has first or second moments, as `simplify_inertias` makes them: it has
-    no centre of mass to describe them by.
-    """
+    """Refuse a body without mass but with moments (`simplify_inertias`): it has no centre of mass."""
     for body in tree.bodies:
         mass, *moments = (literal(x) for x in body.inertia.leaves())
         if mass == 0.0 and any(x is not None and x != 0.0 for x in moments):

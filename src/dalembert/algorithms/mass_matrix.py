@@ -14,6 +14,7 @@ from typing import NamedTuple
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.declaration import later, public
 from dalembert.algorithms.dense import Matrix, identity, total, transpose, zeros
+from dalembert.algorithms.energy_momentum import composites
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import (
@@ -72,8 +73,7 @@ def mass_matrix(tree: Tree, q: Scalars, *, time: Time = None, method: str = "crb
 
 
 def composite_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[RigidInertia]:
-    """Return I_i^c: body i and everything it carries as one rigid body,
-    in body i's coordinates (Eq. 6.17)."""
+    """Return I_i^c: body i and all it carries as one rigid body, in body coordinates (Eq. 6.17)."""
 
     def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
         I_c = body.inertia + I_children
@@ -96,12 +96,7 @@ def _composite_blocks(tree: Tree, q: Scalars, time: Time) -> Iterator[Block]:
 def crba_common_frame(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
     """Run the basic equations 6.13 to 6.16, all in world coordinates: M_ij = s_j^T I_i^c s_i."""
     poses = forward_kinematics(tree, q, time=time)
-
-    def step(body: Body, I_children: RigidInertia) -> tuple[RigidInertia, RigidInertia]:
-        I_c = poses[body].inverse_apply(body.inertia) + I_children
-        return I_c, I_c
-
-    I_c, _ = tree.inward(step, RigidInertia.zero())
+    I_c = composites(tree, lambda body: poses[body].inverse_apply(body.inertia))
     S = tree.outward(
         lambda body, _: ((), [poses[body].inverse_apply(s) for s in body.jcalc(q, None, time).S]), ()
     )
@@ -119,8 +114,7 @@ def crba_common_frame(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
 
 
 def mass_matrix_by_columns(tree: Tree, q: Scalars, *, time: Time = None) -> Matrix:
-    """Return M with columns ID(q, 0, e_i) - ID(q, 0, 0):
-    nv + 1 calls of inverse dynamics, O(n^2) (Eq. 6.4)."""
+    """Return M with columns ID(q, 0, e_i) - ID(q, 0, 0): nv + 1 inverse dynamics, O(n^2) (Eq. 6.4)."""
     zero = [0.0] * tree.nv
     c = spanning_tree_forces(tree, q, zero, zero, time=time)
     columns = [spanning_tree_forces(tree, q, zero, e_i, time=time) for e_i in identity(tree.nv)]

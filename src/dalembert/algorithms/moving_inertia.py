@@ -21,6 +21,7 @@ semidefinite matrices with the same kernels have the same kernels.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Collection, Sequence
 from numbers import Real
@@ -62,28 +63,10 @@ MAX_SAMPLED_NV: Final = 300
 """Velocity variables above which M is not factored: that takes their cube in time."""
 
 
-def coordinate_singularity(
-    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
-) -> Scalar:
-    """Return how near the coordinates of a joint are to a singularity: minus the least `singularity_measure`,
-    which is zero where S loses rank. The literal -1 for trees whose joints have none, or armature."""
-    nearest: Scalar = -1.0
-    for item in _singularities(tree, q, prescribed, time):
-        nearest = maximum(-item[1], nearest)
-    return nearest
-
-
-def singular_joint(
-    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
-) -> str:
-    """Return the name of the joint that is nearest to a singularity of its coordinates, for a message."""
-    measures = _singularities(tree, q, prescribed, time)
-    return min(measures, key=lambda item: float(item[1]))[0].joint_name
-
-
 def _singularities(
-    tree: Tree, q: Scalars, prescribed: Collection[str], time: Time
+    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
 ) -> list[tuple[Body, Scalar]]:
+    """Return `singularity_measure`, zero where S loses rank, of the joints that have singularities."""
     if is_constrained(tree):
         return []
     return [
@@ -98,9 +81,8 @@ def _singularities(
 def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body | None:
     """Return the outermost body whose joint moves no inertia at any q, joints farther out being free.
 
-    Returns None if every joint moves inertia, or if the inertias are not numbers yet (run-time parameters).
-
-    `prescribed`: names of joints whose accelerations are given, which need no inertia.
+    None if every joint moves inertia, or if the inertias are run-time parameters. `prescribed`: names of
+    joints whose accelerations are given, which need no inertia.
     """
     states, doubtful = _doubtful_bodies(tree) if tree.nv <= MAX_SAMPLED_NV else ([], ())
     if not doubtful:
@@ -116,29 +98,12 @@ def joint_without_inertia(tree: Tree, prescribed: Collection[str] = ()) -> Body 
     return found
 
 
-def inertia_loss(
+def _losses(
     tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
-) -> Scalar:
-    """Return the largest ratio, over the velocity variables, of a typical diagonal element of M to the pivot
-    that is left of it at q, which is infinite where M is singular. The literal zero for trees that need no
-    test: those with (1), with constraints, with couplings, and with run-time parameters.
-    """
-    loss: Scalar = 0.0
-    for item in _losses(tree, q, prescribed, time):
-        loss = maximum(item[1], loss)  # a NaN leaves the others: rows that are not numbers pass through
-    return loss
-
-
-def lost_joint(
-    tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
-) -> str:
-    """Return the name of the joint at which the inertia is lost, for a message."""
-    losses = _losses(tree, q, prescribed, time)
-    return max(losses, key=lambda item: float(item[1]))[0].joint_name
-
-
-def _losses(tree: Tree, q: Scalars, prescribed: Collection[str], time: Time) -> list[tuple[Body, Scalar]]:
-    """Return the ratio of `inertia_loss` for each velocity variable of a joint without (1)."""
+) -> list[tuple[Body, Scalar]]:
+    """Return, for each velocity variable of a joint without (1), the ratio of a typical diagonal element of M
+    to the pivot that is left of it at q, which is infinite where M is singular. None for trees that need no
+    test: those with (1), with constraints, with couplings, and with run-time parameters."""
     if is_constrained(tree) or has_couplings(tree) or tree.nv > MAX_SAMPLED_NV:
         return []
     states, doubtful = _doubtful_bodies(tree)
@@ -155,19 +120,15 @@ def _losses(tree: Tree, q: Scalars, prescribed: Collection[str], time: Time) -> 
     def handle(body: Body, carried: ArticulatedInertia) -> ArticulatedInertia:
         return ArticulatedInertia.zero() + UNIT_INERTIA if solid[body.index] else carried + body.inertia
 
-    def compose(state: list[float]) -> Callable[..., tuple[ArticulatedInertia, None]]:
-        """Return composite inertias, and their largest contribution to a joint's variables."""
-
-        def step(body: Body, carried: ArticulatedInertia) -> tuple[ArticulatedInertia, None]:
-            if not needed[body.index]:
-                return ArticulatedInertia.zero(), None
-            motion, I_C = body.jcalc(state, None, SAMPLED_TIME), handle(body, carried)
-            if body.index in doubtful:
-                own = [float(s.dot(I_C * s) + m) for s, m in zip(motion.S, body.armature, strict=True)]
-                scales[body.index] = [max(pair) for pair in zip(own, scales[body.index] or own, strict=True)]
-            return motion.X.inverse_apply(I_C), None
-
-        return step
+    def compose(state: list[float], body: Body, carried: ArticulatedInertia) -> tuple[Any, None]:
+        """Add composite inertias, and keep their largest contribution to a joint's variables."""
+        if not needed[body.index]:
+            return ArticulatedInertia.zero(), None
+        motion, I_C = body.jcalc(state, None, SAMPLED_TIME), handle(body, carried)
+        if body.index in doubtful:
+            own = [float(s.dot(I_C * s) + m) for s, m in zip(motion.S, body.armature, strict=True)]
+            scales[body.index] = [max(pair) for pair in zip(own, scales[body.index] or own, strict=True)]
+        return motion.X.inverse_apply(I_C), None
 
     def eliminate(body: Body, carried: ArticulatedInertia) -> tuple[ArticulatedInertia, None]:
         if not needed[body.index]:
@@ -186,9 +147,39 @@ def _losses(tree: Tree, q: Scalars, prescribed: Collection[str], time: Time) -> 
         return motion.X.inverse_apply(joint.I_a), None
 
     for state in states:
-        tree.inward(compose(state), ArticulatedInertia.zero())
+        tree.inward(functools.partial(compose, state), ArticulatedInertia.zero())
     tree.inward(eliminate, ArticulatedInertia.zero())
     return found
+
+
+Measures = Callable[..., list[tuple[Body, Scalar]]]
+"""Numbers by which joints may fail a precondition, each with the body of the joint."""
+
+
+def _largest(measures: Measures, sign: int, least: float) -> Callable[..., Scalar]:
+    """Return the function that gives the largest number, or minus the least; `least` where there is none."""
+
+    def largest(*args: Any, **given: Any) -> Scalar:
+        found: Scalar = least
+        for _, number in measures(*args, **given):
+            # A NaN leaves the others: rows that are not numbers pass through.
+            found = maximum(number if sign > 0 else -number, found)
+        return found
+
+    return largest
+
+
+def _joint_of_largest(measures: Measures, sign: int) -> Callable[..., str]:
+    """Return the function that gives the name of the joint with that number, for a message."""
+    return lambda *args, **given: (
+        max(measures(*args, **given), key=lambda x: sign * float(x[1]))[0].joint_name
+    )
+
+
+coordinate_singularity = _largest(_singularities, -1, least=-1.0)
+singular_joint = _joint_of_largest(_singularities, -1)
+inertia_loss = _largest(_losses, 1, least=0.0)
+lost_joint = _joint_of_largest(_losses, 1)
 
 
 def _doubtful_bodies(tree: Tree) -> tuple[list[list[float]], tuple[int, ...]]:
@@ -227,13 +218,9 @@ def _is_regular_alone(body: Body, inertia: Array, states: Sequence[list[float]])
     """Return whether a body and its armature fulfil (1) at every q."""
     subspaces = [np.array([s.to_list() for s in body.jcalc(q, None, SAMPLED_TIME).S], float) for q in states]
     S = subspaces[0]
-    if not _all_equal(subspaces):
+    if not all(np.allclose(S, other, rtol=1e-12, atol=1e-12) for other in subspaces[1:]):
         return _is_positive_definite(inertia) and all(_is_positive_definite(X @ X.T) for X in subspaces)
     return _is_positive_definite(S @ inertia @ S.T + np.diag(np.array(body.armature, float)))
-
-
-def _all_equal(matrices: Sequence[Array]) -> bool:
-    return all(np.allclose(matrices[0], other, rtol=1e-12, atol=1e-12) for other in matrices[1:])
 
 
 def _is_positive_definite(A: Array) -> bool:
@@ -245,8 +232,7 @@ def _is_positive_definite(A: Array) -> bool:
 
 
 def _singular_place(M: Array) -> int | None:
-    """Return the first velocity variable, from the last to the first, whose pivot in M = L^T D L is zero but
-    for rounding."""
+    """Return the last velocity variable whose pivot in M = L^T D L is zero up to rounding."""
     A = M.copy()
     for k in reversed(range(len(A))):
         if not abs(A[k, k]) > MIN_PIVOT_RATIO * abs(M[k, k]):

@@ -121,9 +121,7 @@ def variable_parents(tree: Tree) -> list[int]:
 def carry_to_ancestors(
     tree: Tree, joints: PerBody[Any], body: Body, forces: list[Force]
 ) -> Iterator[tuple[Body, list[Force]]]:
-    """Yield every ancestor of a body, nearest first, with the forces in its coordinates (Table 6.2).
-
-    `joints`: X of each joint."""
+    """Yield every ancestor of a body, nearest first, with the forces in its coordinates (Table 6.2)."""
     while body.parent >= 0:
         forces = [joints[body].X.inverse_apply(f) for f in forces]
         body = tree.bodies[body.parent]

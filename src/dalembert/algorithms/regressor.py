@@ -88,26 +88,23 @@ def inertial_parameters(tree: Tree, *, armature: bool = False) -> list[Scalar]:
     """Return pi: ten numbers a body, (1), then the armatures if asked for."""
     require_flag("armature", armature)
     bodies = [x for body in tree.bodies for x in body.inertia.leaves()]
-    return bodies + ([x for body in tree.bodies for x in body.armature] if armature else [])
+    return bodies + [x for body in tree.bodies for x in body.armature if armature]
 
 
 def parameter_names(tree: Tree, *, armature: bool = False) -> list[str]:
-    """Return `"<body>.mass"`, `"<body>.h_x"` … `"<body>.I_yz"`, then `"<joint>.armature"`,
-    numbered if several."""
+    """Return `"<body>.mass"`, … `"<body>.I_yz"`, then `"<joint>.armature"`, numbered if several."""
     require_flag("armature", armature)
     names = [f"{body.name}.{part}" for body in tree.bodies for part in PARTS]
-    return names + ([name for body in tree.bodies for name in _armature_names(body)] if armature else [])
+    for body in tree.bodies if armature else ():
+        name = f"{body.joint_name}.armature"
+        names += [name] if body.nv == 1 else [f"{name}[{k}]" for k in range(body.nv)]
+    return names
 
 
 def inertia_of(parameters: Scalars) -> RigidInertia:
     """Return the inertia of a body's ten parameters."""
     mass, hx, hy, hz, *I = parameters
     return RigidInertia.from_compact(mass, Vec3(hx, hy, hz), SymMat3(*I))
-
-
-def _armature_names(body: Body) -> list[str]:
-    name = f"{body.joint_name}.armature"
-    return [name] if body.nv == 1 else [f"{name}[{k}]" for k in range(body.nv)]
 
 
 # The matrix Y(q, v, a) with which generalized forces depend on the inertial parameters: tau = Y pi.

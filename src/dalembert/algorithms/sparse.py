@@ -91,8 +91,7 @@ def factor_ltdl(H: Sequence[Scalars], lam: Sequence[int]) -> tuple[Matrix, list[
 
 
 def factor_with_reciprocals(H: Sequence[Scalars], lam: Sequence[int]) -> tuple[Matrix, list[Scalar]]:
-    """Return L and the *reciprocals* of D of H = L^T D L:
-    n d + D1 m instead of D1 d, since divisions are slow."""
+    """Return L and 1/D of H = L^T D L: n d + D1 m instead of D1 d, since divisions are slow."""
     L = _lower_triangle(H, lam)
     reciprocals: list[Scalar] = [0.0] * len(lam)
     for k in reversed(range(len(lam))):
@@ -175,8 +174,7 @@ def solve_with_reciprocals(L: Matrix, reciprocals: Scalars, lam: Sequence[int], 
 
 
 def _lower_triangle(H: Sequence[Scalars], lam: Sequence[int]) -> Matrix:
-    """Return the elements that the tree allows to be nonzero, on and below the diagonal;
-    literal zeros elsewhere."""
+    """Return the elements on and below the diagonal that the tree allows; literal zeros elsewhere."""
     L: Matrix = [[0.0] * len(lam) for _ in lam]
     for k in range(len(lam)):
         for i in (k, *ancestors(lam, k)):

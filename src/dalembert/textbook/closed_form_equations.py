@@ -27,10 +27,9 @@ import itertools
 from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
-from dalembert.algorithms.cartesian import joint_forces
 from dalembert.algorithms.dense import Matrix, dot, times, zeros
 from dalembert.algorithms.derivatives import joint_rates
-from dalembert.algorithms.inverse_dynamics import rnea_common_frame
+from dalembert.algorithms.inverse_dynamics import joint_forces, rnea_common_frame
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.model.body import Body

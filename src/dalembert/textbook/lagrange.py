@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar, Unpack, cast
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
-from dalembert.algorithms.cartesian import joint_forces
 from dalembert.algorithms.dense import Matrix, dot, factor, identity, plus, times, transpose, zeros
+from dalembert.algorithms.inverse_dynamics import joint_forces
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places

@@ -140,19 +140,13 @@ def constrained_motion(system: ConstrainedSystem, *, minimum_norm: bool = False)
     `minimum_norm`: of the many lambda of dependent constraints the shortest, A^+ b, which also solves
     inconsistent constraints in the sense of least squares; else one with zeros at the rows that were dropped.
     """
-    equation = multiplier_equation(system)
-    factors = factor_semidefinite(equation.A)
-    if minimum_norm:
-        lam = minimum_norm_solution(factors, equation.b)
-    else:
-        lam = factors.solve(equation.b)
-    push = list(equation.z)
-    for y, x in zip(equation.Y, lam, strict=True):
+    A, b, Y, push, L, reciprocals = multiplier_equation(system)
+    factors = factor_semidefinite(A)
+    lam = minimum_norm_solution(factors, b) if minimum_norm else factors.solve(b)
+    for y, x in zip(Y, lam, strict=True):
         push = [p if is_zero(y_k) else p + y_k * x for p, y_k in zip(push, y, strict=True)]
-    scaled = [p * r for p, r in zip(push, equation.reciprocals, strict=True)]
-    return ConstrainedMotion(
-        solve_l(equation.L, system.parents, scaled, unit=True), system.spread(lam)
-    )  # (3)
+    scaled = [p * r for p, r in zip(push, reciprocals, strict=True)]
+    return ConstrainedMotion(solve_l(L, system.parents, scaled, unit=True), system.spread(lam))  # (3)
 
 
 def multiplier_equation(system: ConstrainedSystem) -> MultiplierEquation:
@@ -230,8 +224,7 @@ def _blocks(K: Sequence[Scalars]) -> list[tuple[list[int], list[int]]]:
 def _block_solution(
     rows: Matrix, candidates: Sequence[int], least: Scalar, *, complete: bool
 ) -> ExplicitSolution:
-    """Solve one block for x = G y + g, its rows ending with their right sides;
-    `candidates` may be dependent."""
+    """Solve one block for x = G y + g, its rows with their right sides; `candidates` may be dependent."""
     n = len(rows[0]) - 1
     free_row: list[Scalar] = [1.0] * len(rows)
     free_column: list[Scalar] = [1.0 if j in candidates else 0.0 for j in range(n)]
@@ -244,9 +237,13 @@ def _block_solution(
         found = total(at_row)
         inverse = 1.0 / (pivot + (1.0 - found))
         pivot_row = [x * inverse for x in pivot_row]
+        at_columns = [at_column[j] for j in columns]
+        factors = [  # the pivot row itself is scaled to a pivot of one
+            dot(at_columns, [row[j] for j in columns]) - at for row, at in zip(rows, at_row, strict=True)
+        ]
         rows = [
-            _eliminate_pivot(row, at, pivot_row, at_column, columns)
-            for row, at in zip(rows, at_row, strict=True)
+            [x if is_zero(y) else x - factor * y for x, y in zip(row, pivot_row, strict=True)]
+            for row, factor in zip(rows, factors, strict=True)
         ]
         free_row = [f - at for f, at in zip(free_row, at_row, strict=True)]
         free_column = [f - at for f, at in zip(free_column, at_column, strict=True)]
@@ -292,15 +289,6 @@ def _largest(
         at_column[j] = at_column[j] + here
         taken = taken + here
     return at_row, at_column
-
-
-def _eliminate_pivot(
-    row: Scalars, is_pivot_row: Scalar, pivot_row: Scalars, at_column: Scalars, columns: Sequence[int]
-) -> list[Scalar]:
-    """Subtract the multiple of the pivot row from a row; the pivot row itself is scaled to a pivot of one."""
-    own = dot([at_column[j] for j in columns], [row[j] for j in columns])
-    factor = own - is_pivot_row
-    return [x if is_zero(y) else x - factor * y for x, y in zip(row, pivot_row, strict=True)]
 
 
 def _explicit_solution(
@@ -350,7 +338,10 @@ def accelerations_by_elimination(
 def constrained_motion_directly(system: ConstrainedSystem) -> ConstrainedMotion:
     """Return a and lambda of Eq. 8.36; lambda is zero for rows that depend on others."""
     n, m = len(system.M), len(system.K)
-    s = [_scale_of(system.M[i][i]) for i in range(n)]
+    s = []  # 1 / sqrt(M_ii), or one where no inertia moves
+    for i in range(n):
+        real = system.M[i][i] > 0.0
+        s.append(select(real, 1.0 / sqrt(select(real, system.M[i][i], 1.0)), 1.0))
     M = [[_scale(x, s[i] * s[j]) for j, x in enumerate(row)] for i, row in enumerate(system.M)]
     K = [[_scale(x, s[j]) for j, x in enumerate(row)] for row in system.K]
     r, _ = row_scales(K)
@@ -372,12 +363,6 @@ def constrained_motion_directly(system: ConstrainedSystem) -> ConstrainedMotion:
 
 def _scale(x: Scalar, scale: Scalar) -> Scalar:
     return x if is_zero(x) else x * scale
-
-
-def _scale_of(inertia: Scalar) -> Scalar:
-    """Return 1 / sqrt(M_ii), or one where no inertia moves."""
-    real = inertia > 0.0
-    return select(real, 1.0 / sqrt(select(real, inertia, 1.0)), 1.0)
 
 
 # Method 3: express the accelerations by independent ones first (Featherstone 2008 section 8.5).
@@ -498,8 +483,7 @@ def accelerations_by_closure(
     stabilization: Stabilization = None,
     **given: Unpack[Loads],
 ) -> list[Scalar]:
-    """Return a `(nv,)` = G y'' + g. Only the independent variables of q and v are read;
-    `stabilization` has no effect."""
+    """Return a `(nv,)` = G y'' + g from the independent variables of q and v; no stabilisation is needed."""
     time = given.get("time")
     y, ydot = independent_variables(closure_of(tree), q, v)
     full_q, full_v, G, g = closure_equations(tree, y, ydot, time=time)

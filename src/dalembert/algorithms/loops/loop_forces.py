@@ -15,11 +15,12 @@ chosen. (2) has no solution if the actuators cannot produce the motion; what is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Unpack
 
+from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import Conditions, Loads
-from dalembert.algorithms.constraints import constraint_equations, loop_rows, original_model, stabilized_k
+from dalembert.algorithms.constraints import constraint_equations, loop_rows, stabilized_k
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, public
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
@@ -34,10 +35,9 @@ from dalembert.algorithms.dense import (
     total,
     unit,
 )
-from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
+from dalembert.algorithms.inverse_dynamics import joint_forces, spanning_tree_forces
 from dalembert.algorithms.kinematics import body_motions, forward_kinematics
 from dalembert.algorithms.loops.constrained_dynamics import (
-    ConstrainedSystem,
     allowed_motions,
     constrained_forward_dynamics,
     constrained_system,
@@ -80,11 +80,13 @@ def constraint_forces(
     >>> print(np.allclose(K.T @ lam, lack))
     True
     """
-    _require_constraints(tree, "constraint_forces")
+    if not is_constrained(tree):
+        raise ModelError("constraint_forces: the model has no loops or other constraints")
     system = constrained_system(tree, q, v, tau, **given)
     a = constrained_forward_dynamics(tree, q, v, tau, **given)
     lacking = [dot(row, a) - f for row, f in zip(system.M, system.force, strict=True)]  # (1)
-    return system.spread(_shortest(system, lacking))
+    gram = factor_semidefinite(symmetric_product(system.K, system.K))
+    return system.spread(minimum_norm_solution(gram, times(system.K, lacking)))  # (2)
 
 
 @public("constraints", "q v tau", method="shortest", optional=CONSTRAINED_LOADS, frame_free=True)
@@ -120,17 +122,6 @@ def gram_factor(K: Matrix) -> tuple[SymmetricFactor, Matrix]:
     return factor_semidefinite(symmetric_product(scaled, scaled)), scaled
 
 
-def _shortest(system: ConstrainedSystem, f: Scalars) -> list[Scalar]:
-    """Compute the shortest lambda: (2)."""
-    K = system.K
-    return minimum_norm_solution(factor_semidefinite(symmetric_product(K, K)), times(K, f))
-
-
-def _require_constraints(tree: Tree, function: str) -> None:
-    if not is_constrained(tree):
-        raise ModelError(f"{function}: the model has no loops or other constraints")
-
-
 SMALLEST_FORCE = 1e-6
 """Forces [N or N m] below which a ratio to them is meaningless."""
 
@@ -141,20 +132,15 @@ SMALLEST_ACCELERATION = 1e-6
 def constrained_inverse_dynamics(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
-    """Return the shortest tau `(nv,)` that produces a motion which keeps the constraints;
-    zero without actuators.
-
-    M a + C = tau + external + K^T lambda. Eqs 8.61 to 8.63; `a` must keep the constraints.
-    """
+    """Return the shortest tau `(nv,)`, zero without actuators, of a motion that keeps the constraints."""
     tau = spanning_tree_forces(tree, q, v, a, **given)
-    return _actuated_forces(tree, q, v, tau, given.get("time")).tau
+    return _actuated_forces(tree, q, v, tau, given.get("time"))[0]
 
 
 def inverse_dynamics_by_null_space(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]
 ) -> list[Scalar]:
-    """Return tau from G_u^T u = G^T tau_ID (Eq. 8.63), with G of `allowed_motions`;
-    a check of the other method."""
+    """Return tau from G_u^T u = G^T tau_ID (Eq. 8.63), G of `allowed_motions`; checks the other method."""
     tau = spanning_tree_forces(tree, q, v, a, **given)
     equations = constraint_equations(tree, q, v, time=given.get("time"))
     n = tree.nv
@@ -190,8 +176,7 @@ def on_trees(algorithm: Callable[..., list[Scalar]], method: str) -> Callable[..
 
 
 def actuated_variables(tree: Tree) -> list[int]:
-    """Return the places in v, ascending, at which actuators act;
-    those of coupled joints act on what they follow."""
+    """Return the places in v at which actuators act; those of coupled joints act on what they follow."""
     model = original_model(tree)
     names = set(model.actuated)
     places = {
@@ -207,11 +192,7 @@ def actuated_variables(tree: Tree) -> list[int]:
 def constraint_violation(
     tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Conditions]
 ) -> Scalar:
-    """Return how far an `a` is from keeping the constraints:
-    |K a - k| / (|K| |a| + |k|), largest elements and rows.
-
-    Zero for a system without constraints. `stabilization`: T_stab [s] of k, if there is one.
-    """
+    """Return |K a - k| / (|K| |a| + |k|), of the largest elements and rows; zero without constraints."""
     if not is_constrained(tree):
         return 0.0
     equations = constraint_equations(tree, q, v, time=given.get("time"))
@@ -229,25 +210,18 @@ def constraint_violation(
 
 
 def unreachable_share(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> Scalar:
-    """Return the part of the required forces that the actuators cannot apply, relative to tau_ID.
-
-    The largest component counts. Zero without constraints, or with an actuator at every joint.
-    """
+    """Return the largest force that actuators cannot apply, relative to tau_ID; zero without constraints."""
     if not is_constrained(tree) or len(actuated_variables(tree)) == tree.nv:
         return 0.0
     tau = spanning_tree_forces(tree, q, v, a, **given)
-    left = _actuated_forces(tree, q, v, tau, given.get("time")).left
+    left = _actuated_forces(tree, q, v, tau, given.get("time"))[1]
     return largest(map(absolute, left)) / largest(map(absolute, tau), SMALLEST_FORCE)
 
 
-class _Actuated(NamedTuple):
-    """tau with zeros at joints without actuators, and P (tau_ID - tau), which should be zero."""
-
-    tau: list[Scalar]
-    left: list[Scalar]
-
-
-def _actuated_forces(tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: Time) -> _Actuated:
+def _actuated_forces(
+    tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: Time
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return tau, zero at joints without actuators, and P (tau_ID - tau), which should be zero."""
     n = tree.nv
     K = [row for row in constraint_equations(tree, q, v, time=time).K if not all(is_zero(x) for x in row)]
     factors, K = gram_factor(K)
@@ -263,7 +237,7 @@ def _actuated_forces(tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: 
     along = project(tau_ID)
     actuated = actuated_variables(tree)
     if len(actuated) == n:
-        return _Actuated(along, [0.0] * n)
+        return along, [0.0] * n
     columns = {j: project(unit(n, j)) for j in actuated}
     P_uu = [[columns[max(i, j)][min(i, j)] for j in actuated] for i in actuated]
     factors_u = factor_semidefinite(P_uu, least=CANCELLATION_RATIO)  # P is near one, and so are its errors
@@ -273,7 +247,7 @@ def _actuated_forces(tree: Tree, q: Scalars, v: Scalars, tau_ID: Scalars, time: 
     for i, u_i in zip(actuated, u, strict=True):
         tau[i] = u_i
         left = [x - u_i * p for x, p in zip(left, columns[i], strict=True)]
-    return _Actuated(tau, left)
+    return tau, left
 
 
 # Active forces at loop joints: springs, dampers and motors that are not part of the tree.
@@ -305,8 +279,7 @@ class BiasWithLoopForces(NamedTuple):
 
 
 def loop_state(tree: Tree, loop: Loop, q: Scalars, v: Scalars, *, time: Time = None) -> LoopState:
-    """Return the loop joint's own position and velocity:
-    q_J at the placement X, v_J = T_a^T (v_s - v_p - sigma)."""
+    """Return the loop joint's own q_J at the placement X and v_J = T_a^T (v_s - v_p - sigma)."""
     joint = loop.joint
     rows = loop_rows(tree, loop, q, v, time=time)
     own = joint.position_of(rows.X, time)
@@ -343,7 +316,7 @@ def loop_active_forces(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time =
 
 def loop_active_torques(tree: Tree, q: Scalars, tau: LoopTorques, *, time: Time = None) -> list[Scalar]:
     """Return tau^a = sum of J_L^T f_k^a (nv) [N m or N] (Eq. 8.28)."""
-    return _joint_forces(tree, q, loop_active_forces(tree, q, tau, time=time), time)
+    return joint_forces(tree, q, PerBody(loop_active_forces(tree, q, tau, time=time)), time=time)
 
 
 def bias_with_loop_forces(
@@ -358,14 +331,7 @@ def bias_with_loop_forces(
         f_B = body.inertia * (a_i + pose.apply(a_0)) + v_i.cross(body.inertia * v_i)
         forces.append(f_B - f_a)
     accelerations = PerBody([motion.acceleration for motion in motions])
-    return BiasWithLoopForces(_joint_forces(tree, q, forces, time), accelerations)
-
-
-def _joint_forces(tree: Tree, q: Scalars, forces: Sequence[Force], time: Time) -> list[Scalar]:
-    """Return S_i^T f_i, with f_i the sum of forces over the bodies that joint i carries."""
-    return tree.project_forces(
-        tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), forces[body.index])), ())
-    )
+    return BiasWithLoopForces(joint_forces(tree, q, PerBody(forces), time=time), accelerations)
 
 
 def _active(tree: Tree, tau: LoopTorques) -> list[tuple[Loop, Scalars]]:

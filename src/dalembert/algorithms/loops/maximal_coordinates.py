@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple, Unpack, final
 
 import numpy as np
 
 from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces, stabilized_row
-from dalembert.algorithms.constraints import rows_of_users, subspace_with_rate
+from dalembert.algorithms.constraints import loop_bias, rows_of_users
 from dalembert.algorithms.dense import (
     CANCELLATION_RATIO,
     Matrix,
@@ -48,12 +49,8 @@ from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 
 # The rows of B d = k: constraints of joints, couplings and users on the accelerations of all bodies.
 #
-# A row of B says what multiplies the acceleration of each body that it concerns. That of a joint is its
-# constraint force, at the successor less at the predecessor (Featherstone 2008 §3.7). By
-#
-#     a_j = T_a^T (d_s - d_p)    the joints' accelerations                          (1)
-#
-# any equation between joint accelerations is one between bodies.
+# That of a joint is its constraint force, at the successor less at the predecessor (Featherstone 2008 §3.7);
+# by (3) any equation between joint accelerations is one between bodies.
 
 Row = dict[int, Force]
 """One row of B: what multiplies the acceleration of each body that it concerns."""
@@ -78,7 +75,7 @@ def force_across(successor: int, predecessor: int, force: Force, X: Placement) -
 
 
 def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree) -> JointConstraint:
-    """Return the constraint of a dependent joint: its acceleration less those that it follows, by (1)."""
+    """Return the constraint of a dependent joint: its acceleration less those that it follows, by (3)."""
     assert body.dependence is not None
     weights = {place: -ratio for _, place, ratio in body.dependence.terms}
     row = _combine_rows([(active[body.index][0], 1.0), *_weighted_rows(tree, active, weights)])
@@ -88,8 +85,7 @@ def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree)
 def loop_constraint(
     loop: Loop, motions: PerBody[BodyMotion], time: Time, stabilization: Stabilization
 ) -> JointConstraint:
-    """Return the constraint of a loop joint: T at both ends, and k from the motions of its two bodies
-    (Eqs 8.14 to 8.19)."""
+    """Return the constraint of a loop joint: T at both ends, k from the motions of its two bodies."""
     rest = BodyMotion(Transform.identity(), Motion.zero(), Motion.zero())
     at_s, at_p = (motions[i] if i >= 0 else rest for i in (loop.successor, loop.predecessor))
     X_s, X_p = loop.placement_successor.as_transform(), loop.placement_predecessor.as_transform()
@@ -97,17 +93,15 @@ def loop_constraint(
     v_s, v_p = X_s.apply(at_s.velocity), X.apply(X_p.apply(at_p.velocity))
     a_s, a_p = X_s.apply(at_s.acceleration), X.apply(X_p.apply(at_p.acceleration))
     v_J, a_J = v_s - v_p, a_s - a_p + v_s.cross(v_p)
-    (T, sigma), (T_rate, sigma_rate) = subspace_with_rate(loop.joint, X, v_J, time)
-    k = [-(a_J - sigma_rate).dot(t) - (v_J - sigma).dot(rate) for t, rate in zip(T, T_rate, strict=True)]
+    T, k, slip = loop_bias(loop.joint, X, v_J, a_J, time)
     if stabilization is not None:
         errors = zip(k, T, loop.joint.closure_error(X, time), strict=True)
-        k = [stabilized_row(x, (v_J - sigma).dot(t), delta, stabilization) for x, t, delta in errors]
-    rows: list[Row] = []
-    for t in T:
-        row: Row = {loop.successor: X_s.inverse_apply(t)} if loop.successor >= 0 else {}
-        if loop.predecessor >= 0:
-            row[loop.predecessor] = -X_p.inverse_apply(X.inverse_apply(t))
-        rows.append(row)
+        k = [stabilized_row(x, slip.dot(t), delta, stabilization) for x, t, delta in errors]
+    ends = [
+        (loop.successor, [X_s.inverse_apply(t) for t in T]),
+        (loop.predecessor, [-X_p.inverse_apply(X.inverse_apply(t)) for t in T]),
+    ]
+    rows = [{i: forces[number] for i, forces in ends if i >= 0} for number in range(len(T))]
     return JointConstraint(loop.name, rows, k)
 
 
@@ -119,7 +113,7 @@ def user_constraints(
     time: Time,
     stabilization: Stabilization,
 ) -> list[JointConstraint]:
-    """Return the constraints of users, and the loop closure where that is the only constraint, by (1)."""
+    """Return the constraints of users, and the loop closure where that is the only constraint, by (3)."""
     result = []
     for name, rows in rows_of_users(tree, q, v, time):
         errors = zip(rows.k, rows.velocity_error, rows.position_error, strict=True)
@@ -135,14 +129,14 @@ def user_constraints(
 def _weighted_rows(
     tree: Tree, active: Sequence[Sequence[Row]], weights: dict[int, Scalar]
 ) -> list[tuple[Row, Scalar]]:
-    """Return the rows of (1) for places in v, with their weights."""
-    found = []
-    for body in tree.bodies:
-        if body.dependence is None:
-            for place, row in zip(range(body.v_slice.start, body.v_slice.stop), active[body.index]):
-                if place in weights:
-                    found.append((row, weights[place]))
-    return found
+    """Return the rows of (3) for places in v, with their weights."""
+    return [
+        (row, weights[place])
+        for body in tree.bodies
+        if body.dependence is None
+        for place, row in enumerate(active[body.index], body.v_slice.start)
+        if place in weights
+    ]
 
 
 def _combine_rows(parts: Sequence[tuple[Row, Scalar]]) -> Row:
@@ -172,7 +166,7 @@ class MaximalSystem:
         result: list[Scalar] = [0.0] * tree.nv
         for body in tree.bodies:
             if body.dependence is None:
-                for place, row in zip(range(body.v_slice.start, body.v_slice.stop), self.active[body.index]):
+                for place, row in enumerate(self.active[body.index], body.v_slice.start):
                     result[place] = total(dot(force.to_list(), d[i]) for i, force in row.items())
         return result
 
@@ -230,13 +224,16 @@ def maximal_system(
     stabilization: Stabilization = None,
     **given: Unpack[Loads],
 ) -> MaximalSystem:
-    """Return I, f and B of a system in motion,
-    in a number of operations proportional to its bodies and joints."""
+    """Return I, f and B of a system in motion, in time proportional to its bodies and joints."""
     time = given.get("time")
     motions = body_motions(tree, q, v, time=time)
     f_x = body_forces(tree, q, **given)
     inertia = {(body.index, body.index): body.inertia.matrix() for body in tree.bodies}
-    force = [_free_force(tree, body, motions[body], f_x) for body in tree.bodies]
+    force = []
+    for body, (pose, velocity, a_vp) in zip(tree.bodies, motions, strict=True):
+        fall = a_vp - pose.apply(Motion(Vec3.zero(), tree.gravity))
+        f = -(body.inertia * fall + velocity.cross(body.inertia * velocity))
+        force.append((f if f_x is None else f + f_x[body]).to_list())
     constraints: list[JointConstraint] = []
     active: list[list[Row]] = []
     for body in tree.bodies:
@@ -294,15 +291,6 @@ def _thinness(body: Body) -> float:
     return float(np.max(np.abs(known))) or 1.0
 
 
-def _free_force(tree: Tree, body: Body, motion: BodyMotion, f_x: PerBody[Force] | None) -> list[Scalar]:
-    """Return (2) without the terms of the joints."""
-    fall = motion.acceleration - motion.pose.apply(Motion(Vec3.zero(), tree.gravity))
-    total = -(body.inertia * fall + motion.velocity.cross(body.inertia * motion.velocity))
-    if f_x is not None:
-        total = total + f_x[body]
-    return list(total.to_list())
-
-
 def _add_armature(inertia: dict[tuple[int, int], Matrix], row: Row, armature: Scalar) -> None:
     if is_zero(armature):
         return
@@ -344,8 +332,7 @@ class EliminationStep(NamedTuple):
 def accelerations_by_sparse_elimination(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Conditions]
 ) -> list[Scalar]:
-    """Return a `(nv,)` of a system of any connectivity;
-    in O(n) operations for trees, ladders and the like."""
+    """Return a `(nv,)` of a system of any connectivity; O(n) for trees, ladders and the like."""
     system = maximal_system(tree, q, v, tau, **given)
     order = elimination_order(system)
     start = _starts(system)
@@ -385,7 +372,8 @@ def elimination_order(system: MaximalSystem) -> list[EliminationStep]:
         node = min(around, key=lambda item: (around[item], -item))
         closing = False
         if node >= bodies:
-            closing = _join(ends[node - bodies], held, _reaches_world(system, node - bodies))
+            touched = ends[node - bodies]
+            closing = _join(touched, held, grounded=len(touched) == 1)
             closing = closing or system.constraints[node - bodies].by_user
         index = node if node < bodies else node - bodies
         order.append(EliminationStep(node < bodies, index, closing, around[node]))
@@ -395,16 +383,8 @@ def elimination_order(system: MaximalSystem) -> list[EliminationStep]:
     return order
 
 
-def _reaches_world(system: MaximalSystem, number: int) -> bool:
-    """Return whether a constraint is on one body and the world."""
-    return len({i for row in system.constraints[number].rows for i in row}) == 1
-
-
 def _ready(number: int, ends: Sequence[Sequence[int]], held: Sequence[set[int]], left: set[int]) -> bool:
-    """Return whether a joint can be eliminated.
-
-    All of its bodies are eliminated, or all but one, to which it alone ties the others.
-    """
+    """Return whether all bodies of a joint are gone, or all but one, to which it alone ties the others."""
     waiting = [i for i in ends[number] if i in left]
     if not waiting:
         return True
@@ -422,7 +402,8 @@ def _ready(number: int, ends: Sequence[Sequence[int]], held: Sequence[set[int]],
 def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
     """Join the sets of bodies that a joint connects; return whether some were connected before.
 
-    `held[i]`: the bodies, and maybe the world, that eliminated joints hold to body i.
+    `held[i]`: the bodies, and maybe the world, that eliminated joints hold to body i; `grounded`: the world
+    is one of the bodies that the joint connects.
     """
     sets = [held[i] for i in touched]
     closing = any(a & b for k, a in enumerate(sets) for b in sets[k + 1 :]) or (
@@ -436,11 +417,8 @@ def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
 
 def _starts(system: MaximalSystem) -> list[int]:
     """Return the index of the first unknown of each node."""
-    start, starts = 0, []
-    for size in [6] * len(system.force) + [len(constraint.rows) for constraint in system.constraints]:
-        starts.append(start)
-        start += size
-    return starts
+    sizes = [6] * len(system.force) + [len(constraint.rows) for constraint in system.constraints]
+    return list(accumulate(sizes, initial=0))[:-1]
 
 
 def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
