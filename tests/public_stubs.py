@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,9 @@ SUBJECTS = [
     name for name in dalembert.__all__ if dalembert._MODULES.get(name, "").startswith("dalembert.api.")
 ]
 """The modules of `dalembert.api` that are public by name."""
+
+PACKAGES = ("dalembert.algorithms", "dalembert.algorithms.loops")
+"""The packages that list their public names by module, in `MODULES`."""
 
 DECLARED_HEAD = f"""{NOTICE}
 
@@ -42,6 +46,10 @@ def publish(subject: str, *algorithms: str) -> list[str]: ...
 def stubs() -> dict[Path, str]:
     """Return the text of every stub by its path."""
     found = {ROOT / "__init__.pyi": _imports(dalembert, [*dalembert.__all__])}
+    for package in PACKAGES:
+        module = importlib.import_module(package)
+        path = ROOT.parent.joinpath(*package.split("."), "__init__.pyi")
+        found[path] = _reexports(module)
     functions = [_signature(name) for name in sorted(FUNCTIONS) if FUNCTIONS[name].subject]
     found[ROOT / "api" / "declared.pyi"] = "".join([DECLARED_HEAD, *functions, DECLARED_TAIL])
     for subject in SUBJECTS:
@@ -71,6 +79,29 @@ def _imports(module: ModuleType, names: list[str]) -> str:
     lines = sorted(_import(module, name) for name in names if name != "__version__")
     version = ["", "__version__: str"] if "__version__" in names else []
     return "\n".join([NOTICE, "", *(line for _, _, line in lines), *version]) + "\n"
+
+
+def _reexports(package: ModuleType) -> str:
+    """Return a stub that imports the names of a package, and the modules and packages that it holds."""
+    homes = {
+        name: f"dalembert.algorithms.{module}"
+        for module, names in package.MODULES.items()
+        for name in names.split()
+    }
+    homes |= {
+        item.name: package.__name__
+        for item in pkgutil.iter_modules(package.__path__)
+        if item.name not in homes
+    }
+
+    def order(name: str) -> tuple[str, bool, bool, str]:
+        return homes[name], not name.isupper(), name.islower(), name  # constants, classes, functions
+
+    lines = []
+    for name in sorted(homes, key=order):
+        line = f"from {homes[name]} import {name} as {name}"
+        lines.append(line if len(line) <= WIDTH else line.replace("import ", "import (\n    ") + ",\n)")
+    return "\n".join([NOTICE, "", *lines, "", "__all__: list[str]"]) + "\n"
 
 
 def _import(module: ModuleType, name: str) -> tuple[str, str, str]:

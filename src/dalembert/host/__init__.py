@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import pkgutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+
+def names_of_modules(package: str, modules: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of names that modules of a package define, listed in one string a module."""
+    return {
+        name: getattr(importlib.import_module(f"{package}.{module}"), name)
+        for module, names in modules.items()
+        for name in names.split()
+    }
 
 
 def moved_names(package: str, moved: Mapping[str, Sequence[str] | Mapping[str, str]]) -> Callable[[str], Any]:

@@ -1,0 +1,117 @@
+"""Written by `make api`; do not edit."""
+
+from dalembert.algorithms import applied_forces as applied_forces
+from dalembert.algorithms import articulated as articulated
+from dalembert.algorithms import cartesian as cartesian
+from dalembert.algorithms import clusters as clusters
+from dalembert.algorithms import constrained_derivatives as constrained_derivatives
+from dalembert.algorithms import constraints as constraints
+from dalembert.algorithms import control_laws as control_laws
+from dalembert.algorithms import coriolis as coriolis
+from dalembert.algorithms import declaration as declaration
+from dalembert.algorithms import dense as dense
+from dalembert.algorithms import derivatives as derivatives
+from dalembert.algorithms import energy_momentum as energy_momentum
+from dalembert.algorithms import floating_base as floating_base
+from dalembert.algorithms import gears as gears
+from dalembert.algorithms import geometry as geometry
+from dalembert.algorithms import hybrid as hybrid
+from dalembert.algorithms import integrators as integrators
+from dalembert.algorithms import inverse_kinematics as inverse_kinematics
+from dalembert.algorithms import jacobians as jacobians
+from dalembert.algorithms import kinematics as kinematics
+from dalembert.algorithms import loops as loops
+from dalembert.algorithms import moving_inertia as moving_inertia
+from dalembert.algorithms import open_tree as open_tree
+from dalembert.algorithms import preconditions as preconditions
+from dalembert.algorithms import regressor as regressor
+from dalembert.algorithms import sparse as sparse
+from dalembert.algorithms import stepping as stepping
+from dalembert.algorithms import variational as variational
+from dalembert.algorithms.aligned import AlignedBody as AlignedBody
+from dalembert.algorithms.aligned import AlignedTree as AlignedTree
+from dalembert.algorithms.aligned import aligned as aligned
+from dalembert.algorithms.applied_forces import FRICTION_SPEED as FRICTION_SPEED
+from dalembert.algorithms.applied_forces import ExternalForces as ExternalForces
+from dalembert.algorithms.applied_forces import body_forces as body_forces
+from dalembert.algorithms.applied_forces import force_at_point as force_at_point
+from dalembert.algorithms.applied_forces import passive_forces as passive_forces
+from dalembert.algorithms.applied_forces import spring_energy as spring_energy
+from dalembert.algorithms.articulated import JointElimination as JointElimination
+from dalembert.algorithms.articulated import assemble as assemble
+from dalembert.algorithms.articulated import coordinate_rows as coordinate_rows
+from dalembert.algorithms.articulated import eliminate_joint as eliminate_joint
+from dalembert.algorithms.articulated import joint_inertia as joint_inertia
+from dalembert.algorithms.energy_momentum import center_of_mass as center_of_mass
+from dalembert.algorithms.energy_momentum import center_of_mass_acceleration as center_of_mass_acceleration
+from dalembert.algorithms.energy_momentum import center_of_mass_velocity as center_of_mass_velocity
+from dalembert.algorithms.energy_momentum import centroidal_momentum as centroidal_momentum
+from dalembert.algorithms.energy_momentum import centroidal_momentum_matrix as centroidal_momentum_matrix
+from dalembert.algorithms.energy_momentum import centroidal_momentum_rate as centroidal_momentum_rate
+from dalembert.algorithms.energy_momentum import (
+    centroidal_momentum_rate_matrix as centroidal_momentum_rate_matrix,
+)
+from dalembert.algorithms.energy_momentum import kinetic_energy as kinetic_energy
+from dalembert.algorithms.energy_momentum import momentum as momentum
+from dalembert.algorithms.energy_momentum import potential_energy as potential_energy
+from dalembert.algorithms.energy_momentum import total_mass as total_mass
+from dalembert.algorithms.forward_dynamics import articulated_inertias as articulated_inertias
+from dalembert.algorithms.forward_dynamics import forward_dynamics as forward_dynamics
+from dalembert.algorithms.forward_dynamics import forward_dynamics_by_matrix as forward_dynamics_by_matrix
+from dalembert.algorithms.forward_dynamics import forward_dynamics_spatial as forward_dynamics_spatial
+from dalembert.algorithms.integrators import State as State
+from dalembert.algorithms.inverse_dynamics import NewtonEuler as NewtonEuler
+from dalembert.algorithms.inverse_dynamics import bias_forces as bias_forces
+from dalembert.algorithms.inverse_dynamics import coriolis_forces as coriolis_forces
+from dalembert.algorithms.inverse_dynamics import (
+    differential_inverse_dynamics as differential_inverse_dynamics,
+)
+from dalembert.algorithms.inverse_dynamics import gravity_forces as gravity_forces
+from dalembert.algorithms.inverse_dynamics import inverse_dynamics as inverse_dynamics
+from dalembert.algorithms.inverse_dynamics import rnea_common_frame as rnea_common_frame
+from dalembert.algorithms.inverse_dynamics import rnea_spatial as rnea_spatial
+from dalembert.algorithms.jacobians import FRAMES as FRAMES
+from dalembert.algorithms.jacobians import all_jacobians as all_jacobians
+from dalembert.algorithms.jacobians import frame_of as frame_of
+from dalembert.algorithms.jacobians import jacobian as jacobian
+from dalembert.algorithms.jacobians import jacobian_rate as jacobian_rate
+from dalembert.algorithms.jacobians import jacobian_rate_times_velocity as jacobian_rate_times_velocity
+from dalembert.algorithms.jacobians import point_jacobian as point_jacobian
+from dalembert.algorithms.jacobians import subspace_rate as subspace_rate
+from dalembert.algorithms.kinematics import BodyMotion as BodyMotion
+from dalembert.algorithms.kinematics import PointMotion as PointMotion
+from dalembert.algorithms.kinematics import body_accelerations as body_accelerations
+from dalembert.algorithms.kinematics import body_motions as body_motions
+from dalembert.algorithms.kinematics import body_velocities as body_velocities
+from dalembert.algorithms.kinematics import forward_kinematics as forward_kinematics
+from dalembert.algorithms.kinematics import placed_motion as placed_motion
+from dalembert.algorithms.kinematics import point_motion as point_motion
+from dalembert.algorithms.kinematics import relative_motion as relative_motion
+from dalembert.algorithms.mass_matrix import Block as Block
+from dalembert.algorithms.mass_matrix import composite_inertias as composite_inertias
+from dalembert.algorithms.mass_matrix import crba_common_frame as crba_common_frame
+from dalembert.algorithms.mass_matrix import inverse_mass_matrix as inverse_mass_matrix
+from dalembert.algorithms.mass_matrix import mass_matrix as mass_matrix
+from dalembert.algorithms.mass_matrix import mass_matrix_by_columns as mass_matrix_by_columns
+from dalembert.algorithms.open_tree import matrix_density as matrix_density
+from dalembert.algorithms.open_tree import variable_parents as variable_parents
+from dalembert.algorithms.sparse import ancestors as ancestors
+from dalembert.algorithms.sparse import depths as depths
+from dalembert.algorithms.sparse import expanded_parents as expanded_parents
+from dalembert.algorithms.sparse import factor_ltdl as factor_ltdl
+from dalembert.algorithms.sparse import factor_ltl as factor_ltl
+from dalembert.algorithms.sparse import factor_with_reciprocals as factor_with_reciprocals
+from dalembert.algorithms.sparse import multiply_h as multiply_h
+from dalembert.algorithms.sparse import multiply_l as multiply_l
+from dalembert.algorithms.sparse import multiply_l_transposed as multiply_l_transposed
+from dalembert.algorithms.sparse import operation_sums as operation_sums
+from dalembert.algorithms.sparse import solve_l as solve_l
+from dalembert.algorithms.sparse import solve_l_transposed as solve_l_transposed
+from dalembert.algorithms.sparse import solve_ltdl as solve_ltdl
+from dalembert.algorithms.sparse import solve_ltl as solve_ltl
+from dalembert.algorithms.sparse import solve_with_reciprocals as solve_with_reciprocals
+from dalembert.algorithms.stepping import INTEGRATORS as INTEGRATORS
+from dalembert.algorithms.stepping import state_rate as state_rate
+from dalembert.algorithms.stepping import step as step
+
+__all__: list[str]
