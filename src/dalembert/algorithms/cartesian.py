@@ -34,10 +34,6 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_one, is_zero
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, RigidInertia, SymMat3, Transform, Vec3
 
-# Velocities in maximal coordinates: V_k = (omega_k, v_k) = J_k v of every body (Liu & Jain Eqs 58, 60).
-#
-# omega_k and the velocity v_k of the body's centre of mass, in world axes.
-
 
 @public("cartesian", "q v", method="tree")
 def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> PerBody[Motion]:

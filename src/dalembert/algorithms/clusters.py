@@ -111,11 +111,6 @@ class Handle(NamedTuple):
     I: Inertia
     p: Force
 
-    def carrying(self, elimination: Elimination) -> Handle:
-        """Return the load with one more cluster."""
-        I, p = elimination.seen_by_base()
-        return Handle(I + self.I, self.p + p)
-
 
 class Member(NamedTuple):
     """A body of a cluster: its mate that carries it (None: the base does), its joint, c' (1) and its handle.
@@ -398,7 +393,9 @@ def _eliminate_all(
                 "mass and moments of inertia, or a joint an armature"
             ) from None
         if cluster.base >= 0:
-            handles[cluster.base] = handles[cluster.base].carrying(elimination)
+            I_a, p_a = elimination.seen_by_base()
+            I, p = handles[cluster.base]
+            handles[cluster.base] = Handle(I_a + I, p + p_a)
         eliminated.append((cluster, elimination))
     return handles, eliminated
 

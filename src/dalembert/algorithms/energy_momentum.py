@@ -125,8 +125,11 @@ def center_of_mass(tree: Tree, q: Scalars, *, time: Time = None) -> Vec3:
     >>> print(da.dynamics.center_of_mass(model, [0.0, 0.0]))  # two equal links of 1 m along x
     [1. 0. 0.]
     """
-    c: Vec3 = _first_moment(tree, q, time) * (1.0 / _mass(tree))
-    return c
+    poses = forward_kinematics(tree, q, time=time)
+    moment = Vec3.zero()
+    for body in tree.bodies:
+        moment = moment + poses[body].R @ body.inertia.h + poses[body].p * body.inertia.mass
+    return moment * (1.0 / _mass(tree))
 
 
 def center_of_mass_velocity(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Vec3:
@@ -203,15 +206,6 @@ def centroidal_momentum_rate_matrix(tree: Tree, q: Scalars, v: Scalars, *, time:
             rate = _at_point(I_dot[i] * S + I[i] * S_dot, c)  # (3)
             columns[i].append(rate - Force(c_dot.cross((I[i] * S).linear), Vec3.zero()))  # (4)
     return _matrix(tree, columns)
-
-
-def _first_moment(tree: Tree, q: Scalars, time: Time) -> Vec3:
-    """Return mass * c of the whole system, in world coordinates."""
-    poses = forward_kinematics(tree, q, time=time)
-    total = Vec3.zero()
-    for body in tree.bodies:
-        total = total + poses[body].R @ body.inertia.h + poses[body].p * body.inertia.mass
-    return total
 
 
 def _momentum_rate(tree: Tree, q: Scalars, v: Scalars, a: Scalars | None, time: Time) -> Force:

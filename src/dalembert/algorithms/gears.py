@@ -55,11 +55,8 @@ def default_method(tree: Tree) -> str:
     if max(depths(variable_parents(tree)), default=0) <= MAX_CRBA_DEPTH:
         return "crba"
     largest = max(len(cluster.variables) for cluster in clusters_of(tree))
-    return (
-        "aba_multipliers"
-        if largest >= MIN_MULTIPLIER_CLUSTER and not _has_massless_followers(tree)
-        else "aba"
-    )
+    large = largest >= MIN_MULTIPLIER_CLUSTER and not _has_massless_followers(tree)
+    return "aba_multipliers" if large else "aba"
 
 
 def _has_massless_followers(tree: Tree) -> bool:

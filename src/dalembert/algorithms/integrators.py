@@ -352,7 +352,12 @@ def runge_kutta_step(
     k2 = rate(_advance_state(centroidal, k1, half), half)
     k3 = rate(_advance_state(centroidal, k2, half), half)
     k4 = rate(_advance_state(centroidal, k3, dt), dt)
-    mean = State(*(_simpson(*rates) for rates in zip(k1, k2, k3, k4)))
+    mean = State(
+        *(
+            [(a + d + 2.0 * (b + c)) * (1.0 / 6.0) for a, b, c, d in zip(*rates, strict=True)]
+            for rates in zip(k1, k2, k3, k4)
+        )
+    )
     return coordinates.from_centroidal(_advance_state(centroidal, mean, dt), dt)
 
 
@@ -374,11 +379,6 @@ def _advance_state(centroidal: State, k: State, h: Scalar) -> State:
 
 def _advance(x: Scalars, rate: Scalars, h: Scalar) -> list[Scalar]:
     return [x_i + h * r for x_i, r in zip(x, rate, strict=True)]
-
-
-def _simpson(k1: Scalars, k2: Scalars, k3: Scalars, k4: Scalars) -> list[Scalar]:
-    """Return (k1 + 2 k2 + 2 k3 + k4) / 6."""
-    return [(a + d + 2.0 * (b + c)) * (1.0 / 6.0) for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
 
 
 # Steps that are implicit in stiff forces, with velocity-product forces in the middle of the step.

@@ -39,7 +39,7 @@ from dalembert.model.body import Body
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, is_one, is_zero, maximum
-from dalembert.spatial import ArticulatedInertia, RigidInertia, SymMat3, Vec3
+from dalembert.spatial import ArticulatedInertia, RigidInertia, SymMat3, Vec3, leaves
 
 Array = npt.NDArray[np.float64]
 
@@ -247,7 +247,5 @@ def _mass_matrix(tree: Tree, q: list[float]) -> Array:
 
 def _is_numeric(body: Body, q: list[float]) -> bool:
     """Return whether inertia, armature, placement and axes of a body are numbers, not run-time parameters."""
-    motion = body.jcalc(q, None, SAMPLED_TIME)
-    values = [*body.inertia.leaves(), *body.armature, *motion.X.leaves()]
-    values += [x for s in motion.S for x in s.to_list()]
-    return all(isinstance(value, Real) for value in values)
+    X, S, _, _ = body.jcalc(q, None, SAMPLED_TIME)
+    return all(isinstance(x, Real) for x in leaves([body.inertia, *body.armature, X, *S]))

@@ -546,14 +546,14 @@ def constrained_forward_dynamics(
     where joints move massless bodies that only the constraints hold, "sparse" where loops are many, else
     "range_space". `stabilization`: T_stab [s] (Eq. 8.22), without it errors drift.
     """
-    chosen = method or _default(tree)
+    chosen = method or _default_method(tree)
     require_choice("method of forward_dynamics for a model with constraints", chosen, METHODS)
     if chosen in METHODS_THAT_NEED_MASS:
         require_moving_mass(tree, f'forward_dynamics with method="{chosen}"')
     return METHODS[chosen](tree, q, v, tau, **given)
 
 
-def _default(tree: Tree) -> str:
+def _default_method(tree: Tree) -> str:
     if tree.closure is not None:
         return "loop_closure"
     try:

@@ -335,12 +335,13 @@ def accelerations_by_sparse_elimination(
     """Return a `(nv,)` of a system of any connectivity; O(n) for trees, ladders and the like."""
     system = maximal_system(tree, q, v, tau, **given)
     order = elimination_order(system)
-    start = _starts(system)
     bodies = len(system.force)
+    sizes = [6] * bodies + [len(constraint.rows) for constraint in system.constraints]
+    start = list(accumulate(sizes, initial=0))[:-1]  # the first unknown of each node
     pivots = [
         (start[step.number if step.is_body else bodies + step.number] + k, step.closing)
         for step in order
-        for k in range(6 if step.is_body else len(system.constraints[step.number].rows))
+        for k in range(sizes[step.number if step.is_body else bodies + step.number])
     ]
     x = _solve(*_matrix(system, start), pivots)
     d = [[x[start[i] + r] for r in range(6)] for i in range(bodies)]
@@ -415,12 +416,6 @@ def _join(touched: Sequence[int], held: list[set[int]], grounded: bool) -> bool:
     return closing
 
 
-def _starts(system: MaximalSystem) -> list[int]:
-    """Return the index of the first unknown of each node."""
-    sizes = [6] * len(system.force) + [len(constraint.rows) for constraint in system.constraints]
-    return list(accumulate(sizes, initial=0))[:-1]
-
-
 def _matrix(system: MaximalSystem, start: Sequence[int]) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
     """Return the coefficients of Eq. 8.64, by rows without their zeros, and its right side."""
     right = [x for part in system.force for x in part]
@@ -451,7 +446,11 @@ def _solve(rows: list[dict[int, Scalar]], right: Scalars, pivots: Sequence[tuple
     for p, closing in pivots:
         row = rows[p]
         d = row.pop(p, 0.0)
-        inverse = _reciprocal(d, sizes[p]) if closing else 1.0 / d
+        if closing:  # zero if d is only the rounding error of its terms
+            kept = sizes[p] * threshold(CANCELLATION_RATIO, sizes[p]) < absolute(d)
+            inverse = select(kept, 1.0 / select(kept, d, 1.0), 0.0)
+        else:
+            inverse = 1.0 / d
         scaled = {j: value * inverse for j, value in row.items()}
         for j, weight in scaled.items():
             target = rows[j]
@@ -472,9 +471,3 @@ def _solve(rows: list[dict[int, Scalar]], right: Scalars, pivots: Sequence[tuple
             total = total - weight * x[j]
         x[p] = total
     return x
-
-
-def _reciprocal(d: Scalar, size: Scalar) -> Scalar:
-    """Return 1 / d, or zero if d is only the rounding error of its terms."""
-    kept = size * threshold(CANCELLATION_RATIO, size) < absolute(d)
-    return select(kept, 1.0 / select(kept, d, 1.0), 0.0)
