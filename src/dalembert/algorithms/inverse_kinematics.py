@@ -89,26 +89,19 @@ def _own_bounds(body: Body) -> list[Bound]:
     limited = [i for i in range(body.nq) if math.isfinite(lower[i]) or math.isfinite(upper[i])]
     if not limited:
         return []
-    rates = _own_rates(body)
+    # A velocity variable is the rate of a coordinate if it is at a random state.
+    rng = np.random.default_rng(1)
+    state = body.joint.random(rng, [-math.inf] * body.nq, [math.inf] * body.nq)
+    v = rng.uniform(1.0, 2.0, body.nv).tolist()
+    rates = body.joint.position_rate(state, v)
     for i in limited:
-        if rates[i] is None:
+        if rates[i] not in v:
             raise ModelError(
                 f'joint "{body.joint_name}" has a limit on its coordinate {i}, whose rate is no velocity '
                 "variable, so that it cannot be kept; take the limit away or solve with limits=False"
             )
-    q, v = body.q_slice.start, body.v_slice.start
-    return [Bound(q + i, v + j, lower[i], upper[i]) for i in limited if (j := rates[i]) is not None]
-
-
-def _own_rates(body: Body) -> list[int | None]:
-    """Return for each position variable the velocity variable that is its rate, if there is one."""
-    rng = np.random.default_rng(1)
-    joint = body.joint
-    infinite = [math.inf] * body.nq
-    q = joint.random(rng, [-x for x in infinite], infinite)
-    v = rng.uniform(1.0, 2.0, body.nv).tolist()
-    rates = joint.position_rate(q, v)
-    return [v.index(rate) if rate in v else None for rate in rates]
+    start, first = body.q_slice.start, body.v_slice.start
+    return [Bound(start + i, first + v.index(rates[i]), lower[i], upper[i]) for i in limited]
 
 
 def _followed_bound(body: Body, limits: Sequence[float]) -> Bound:
