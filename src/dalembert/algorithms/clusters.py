@@ -104,6 +104,9 @@ def _cluster(tree: Tree, members: list[int]) -> Cluster:
 
 Inertia = RigidInertia | ArticulatedInertia
 
+Places = Sequence[tuple[int, float]]
+"""The places in v of one joint variable, each with a ratio."""
+
 
 class Handle(NamedTuple):
     """f = I a + p of a body with its load, in its own coordinates."""
@@ -124,8 +127,8 @@ class Member(NamedTuple):
     S: tuple[Motion, ...]
     c: Motion
     handle: Handle
-    G: list[list[tuple[int, float]]]
-    G_p: list[list[tuple[int, float]]]
+    G: list[Places]
+    G_p: list[Places]
     fixed: list[Scalar]
 
 
@@ -142,8 +145,8 @@ def cluster_members(
     for body in cluster.bodies:
         (X, S, _, _), c, _ = moved[body]
         rows = velocity_places(body)
-        free = [[term for term in row if term[0] not in prescribed] for row in rows]
-        given = [[term for term in row if term[0] in prescribed] for row in rows]
+        free: list[Places] = [[term for term in row if term[0] not in prescribed] for row in rows]
+        given: list[Places] = [[term for term in row if term[0] in prescribed] for row in rows]
         fixed = [_ratios_times(row, a) for row in given]
         if any(given):
             c = c + combination(S, fixed)  # (1)
@@ -151,7 +154,7 @@ def cluster_members(
     return members
 
 
-def _ratios_times(row: Sequence[tuple[int, float]], x: Scalars) -> Scalar:
+def _ratios_times(row: Places, x: Scalars) -> Scalar:
     """Return one row of G times x."""
     return total(x[place] if ratio == 1.0 else ratio * x[place] for place, ratio in row)
 
@@ -211,6 +214,18 @@ def _project_inertia(
     where = {place: k for k, place in enumerate(free)}
     D: Matrix = [[0.0] * len(free) for _ in free]
     U = [Force.zero() for _ in free]
+
+    def add(h: Scalar, row: Places, column: Places, *, symmetric: bool) -> None:
+        """Add G_i^T h G_j, and its transpose where i and j differ; only the lower triangle is read."""
+        for place, ratio in row:
+            for other, scale in column:
+                r, c = where[place], where[other]
+                term = h if ratio == scale == 1.0 else h * (ratio * scale)
+                if symmetric and r == c:
+                    term = 2.0 * term
+                if symmetric or r >= c:
+                    D[max(r, c)][min(r, c)] = D[max(r, c)][min(r, c)] + term
+
     for i, m in enumerate(members):
         for s, row, armature, number in zip(m.S, m.G, m.body.armature, range(len(m.S)), strict=True):
             if not row:
@@ -218,37 +233,17 @@ def _project_inertia(
             F = I_c[i] * s
             for t, other in zip(m.S[: number + 1], m.G[: number + 1], strict=True):
                 h = t.dot(F) + armature if t is s else t.dot(F)
-                _add_block(D, h, row, other, where, symmetric=t is not s)
+                add(h, row, other, symmetric=t is not s)
             k = i
             while (mate := members[k].mate) is not None:
                 F = members[k].X.inverse_apply(F)
                 k = mate
                 for t, other in zip(members[k].S, members[k].G, strict=True):
-                    _add_block(D, t.dot(F), row, other, where, symmetric=True)
+                    add(t.dot(F), row, other, symmetric=True)
             F = members[k].X.inverse_apply(F)
             for place, ratio in row:
                 U[where[place]] = U[where[place]] + (F if ratio == 1.0 else F * ratio)
     return D, U
-
-
-def _add_block(
-    D: Matrix,
-    h: Scalar,
-    row: Sequence[tuple[int, float]],
-    column: Sequence[tuple[int, float]],
-    where: dict[int, int],
-    *,
-    symmetric: bool,
-) -> None:
-    """Add G_i^T h G_j, and its transpose where i and j differ; only the lower triangle is read."""
-    for place, ratio in row:
-        for other, scale in column:
-            r, c = where[place], where[other]
-            term = h if ratio == scale == 1.0 else h * (ratio * scale)
-            if symmetric and r == c:
-                term = 2.0 * term
-            if symmetric or r >= c:
-                D[max(r, c)][min(r, c)] = D[max(r, c)][min(r, c)] + term
 
 
 @final

@@ -148,17 +148,9 @@ def critical_damping(stiffness: Scalars) -> list[Scalar]:
     return [2.0 * sqrt(k) for k in stiffness]
 
 
-def _joint_acceleration(
-    joint: Joint,
-    q: list[Scalar],
-    q_ref: list[Scalar],
-    v: list[Scalar],
-    v_ref: list[Scalar],
-    a_ref: list[Scalar],
-    K: list[Scalar],
-    B: list[Scalar],
-) -> list[Scalar]:
-    """Compute Eqs (3) and (4) of one joint."""
+def _joint_acceleration(joint: Joint, q: Vector, q_ref: Vector, *lists: Vector) -> Vector:
+    """Compute Eqs (3) and (4) of one joint; `lists`: v, v_ref, a_ref, K and B."""
+    v, v_ref, a_ref, K, B = lists
     nq, nv = joint.nq, joint.nv
 
     def rate(q: list[Scalar], v: list[Scalar], q_ref: list[Scalar], v_ref: list[Scalar]) -> list[Scalar]:

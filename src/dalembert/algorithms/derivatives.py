@@ -150,20 +150,14 @@ class BodyState(NamedTuple):
     force: Force
 
 
-def body_state(
-    tree: Tree,
-    body: Body,
-    parent: BodyState | None,
-    q: Scalars,
-    v: Scalars,
-    f_x: PerBody[Force] | None = None,
-    time: Time = None,
-) -> BodyState:
-    """Return the state of a body from its parent's, None for the world; `f_x`: in body coordinates."""
+def body_state(whole: Composites, body: Body) -> BodyState:
+    """Return the state of a body from that of its parent."""
+    q, v, f_x, time = whole.q, whole.v, whole.f_x, whole.time
+    parent = whole.states.get(body.parent)
     joint = body.jcalc(q, v, time)
     if parent is None:
         pose, v_parent = Transform.identity(), Motion.zero()
-        world = Motion(Vec3.zero(), joint.X.rotate_to_child(-tree.gravity))
+        world = Motion(Vec3.zero(), joint.X.rotate_to_child(-whole.tree.gravity))
     else:
         pose, v_parent, world = parent.pose, parent.v, parent.world
         for screw in joint.X.factors if isinstance(joint.X, ScrewChain) else (joint.X,):
@@ -306,9 +300,7 @@ class Composites:
         self.M = zeros(self.tree.nv, self.tree.nv)
 
     def enter(self, body: Body) -> None:
-        parent = self.states.get(body.parent)
-        state = body_state(self.tree, body, parent, self.q, self.v, self.f_x, self.time)
-        self.states[body.index] = state
+        self.states[body.index] = state = body_state(self, body)
         self.inertia[body.index], self.products[body.index] = state.inertia, state.products
 
     def leave(self, body: Body) -> None:

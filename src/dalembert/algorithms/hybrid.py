@@ -32,7 +32,11 @@ from dalembert.scalar import Scalar, Scalars, Time, is_zero
 # prescribed.
 
 
-def prescribed_places(tree: Tree, prescribed: Collection[str]) -> frozenset[int]:
+Names = Collection[str]
+"""The names of joints."""
+
+
+def prescribed_places(tree: Tree, prescribed: Names) -> frozenset[int]:
     """Return the places in v of the named joints."""
     prescribed = require_names("hybrid_dynamics: prescribed", prescribed)
     bodies = {body.joint_name: body for body in tree.bodies}
@@ -88,14 +92,7 @@ def merged_parents(parents: Sequence[int], free: Collection[int]) -> tuple[list[
 
 
 def hybrid_dynamics_articulated(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    a: Scalars,
-    *,
-    prescribed: Collection[str] = (),
-    **given: Unpack[Loads],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, a: Scalars, prescribed: Names, **given: Unpack[Loads]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones.
 
@@ -126,7 +123,7 @@ def hybrid_dynamics_constrained(
     tau: Scalars,
     a: Scalars,
     *,
-    prescribed: Collection[str] = (),
+    prescribed: Names = (),
     **given: Unpack[Conditions],
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of H a + C = tau + K^T lambda, K a = k, with tau known at free joints."""
@@ -166,7 +163,7 @@ def prescribed_violation(
     tau: Scalars,
     a: Scalars,
     *,
-    prescribed: Collection[str] = (),
+    prescribed: Names = (),
     **given: Unpack[Conditions],
 ) -> Scalar:
     """Return `constraint_violation` of the motion; zero if nothing is prescribed, or nothing constrained."""
@@ -190,14 +187,7 @@ def prescribed_violation(
 
 
 def hybrid_dynamics_by_matrix(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    tau: Scalars,
-    a: Scalars,
-    *,
-    prescribed: Collection[str] = (),
-    **given: Unpack[Loads],
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, a: Scalars, prescribed: Names, **given: Unpack[Loads]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Return (a, tau) of H a + C = tau with tau known at free joints and a at the prescribed ones."""
     time = given.get("time")
@@ -218,9 +208,7 @@ def hybrid_dynamics_by_matrix(
     )
 
 
-def free_mass_matrix(
-    tree: Tree, q: Scalars, *, prescribed: Collection[str] = (), time: Time = None
-) -> Matrix:
+def free_mass_matrix(tree: Tree, q: Scalars, *, prescribed: Names = (), time: Time = None) -> Matrix:
     """Return H_11 of the joints that are not prescribed, in the order of v: Table 9.1.
 
     Compiled, it costs what the table does: what composite inertias would need outside nu(fd) is not used, and
@@ -258,7 +246,7 @@ def hybrid_dynamics(
     tau: Scalars,
     a: Scalars,
     *,
-    prescribed: Collection[str] = (),
+    prescribed: Names = (),
     method: str = "articulated",
     stabilization: Stabilization = None,
     **given: Unpack[Loads],

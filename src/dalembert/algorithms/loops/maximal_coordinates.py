@@ -55,6 +55,9 @@ from dalembert.spatial import Force, Motion, Placement, Transform, Vec3
 Row = dict[int, Force]
 """One row of B: what multiplies the acceleration of each body that it concerns."""
 
+JointRows = Sequence[Sequence[Row]]
+"""The rows of (3) of every joint."""
+
 
 class JointConstraint(NamedTuple):
     """The rows of B that one joint, coupling or user's constraint gives, and their right sides; `by_user`:
@@ -74,7 +77,7 @@ def force_across(successor: int, predecessor: int, force: Force, X: Placement) -
     return row
 
 
-def coupling_constraint(body: Body, active: Sequence[Sequence[Row]], tree: Tree) -> JointConstraint:
+def coupling_constraint(body: Body, active: JointRows, tree: Tree) -> JointConstraint:
     """Return the constraint of a dependent joint: its acceleration less those that it follows, by (3)."""
     assert body.dependence is not None
     weights = {place: -ratio for _, place, ratio in body.dependence.terms}
@@ -106,12 +109,7 @@ def loop_constraint(
 
 
 def user_constraints(
-    tree: Tree,
-    q: Scalars,
-    v: Scalars,
-    active: Sequence[Sequence[Row]],
-    time: Time,
-    stabilization: Stabilization,
+    tree: Tree, q: Scalars, v: Scalars, active: JointRows, time: Time, stabilization: Stabilization
 ) -> list[JointConstraint]:
     """Return the constraints of users, and the loop closure where that is the only constraint, by (3)."""
     result = []
@@ -126,9 +124,7 @@ def user_constraints(
     return result
 
 
-def _weighted_rows(
-    tree: Tree, active: Sequence[Sequence[Row]], weights: dict[int, Scalar]
-) -> list[tuple[Row, Scalar]]:
+def _weighted_rows(tree: Tree, active: JointRows, weights: dict[int, Scalar]) -> list[tuple[Row, Scalar]]:
     """Return the rows of (3) for places in v, with their weights."""
     return [
         (row, weights[place])
