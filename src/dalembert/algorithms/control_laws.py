@@ -18,14 +18,13 @@ from dalembert.algorithms.inverse_dynamics import (
     gravity_forces,
     inverse_dynamics,
 )
-from dalembert.algorithms.jacobians import frame_of, jacobian, jacobian_rate_times_velocity
+from dalembert.algorithms.jacobians import Place, frame_of, jacobian, jacobian_rate_times_velocity
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.loops import is_constrained
 from dalembert.algorithms.mass_matrix import inertia_solver
 from dalembert.algorithms.open_tree import require_moving_mass
 from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.errors import ArgumentError, ModelError
-from dalembert.model.body import Body, Frame
 from dalembert.model.joints import Free, Joint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.model import Model
@@ -224,7 +223,7 @@ def frame_task(
     model: Model,
     q: Scalars,
     v: Scalars,
-    where: str | Body | Frame,
+    where: Place,
     *,
     position: Scalars | None = None,
     rotation: Sequence[Scalars] | None = None,
@@ -338,24 +337,20 @@ class FrameRows(TypedDict, total=False):
 
 
 @kernel("q", method="ltdl", preconditions=HAS_INVERSE)
-def operational_inertia(
-    model: Model, q: Scalars, where: str | Body | Frame, **rows: Unpack[FrameRows]
-) -> Matrix:
+def operational_inertia(model: Model, q: Scalars, where: Place, **rows: Unpack[FrameRows]) -> Matrix:
     """Return Lambda `(m, m)` of a frame's rotation, position or both, three rows each; Eq. (1)."""
     return _responses_and_inertia(model, q, where, **rows)[1]
 
 
 @kernel("q", method="ltdl", preconditions=HAS_INVERSE)
-def consistent_inverse(
-    model: Model, q: Scalars, where: str | Body | Frame, **rows: Unpack[FrameRows]
-) -> Matrix:
+def consistent_inverse(model: Model, q: Scalars, where: Place, **rows: Unpack[FrameRows]) -> Matrix:
     """Return J# = M^-1 J^T Lambda `(nv, m)`, the inverse of J of least kinetic energy; Eq. (1)."""
     Y, Lambda = _responses_and_inertia(model, q, where, **rows)
     return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
 
 
 def _responses_and_inertia(
-    model: Model, q: Scalars, where: str | Body | Frame, **rows: Unpack[FrameRows]
+    model: Model, q: Scalars, where: Place, **rows: Unpack[FrameRows]
 ) -> tuple[Matrix, Matrix]:
     """Return the columns of M^-1 J^T for a frame, and Lambda; M^-1 is for the motions that loops allow."""
     require_moving_mass(model, "operational_inertia")

@@ -11,11 +11,11 @@ from dalembert.algorithms.declaration import JACOBIAN, LOADS, choice, public
 from dalembert.algorithms.dense import Matrix, dot, total
 from dalembert.algorithms.forward_dynamics import forward_dynamics_by_matrix
 from dalembert.algorithms.inverse_dynamics import required_forces
-from dalembert.algorithms.jacobians import jacobian
+from dalembert.algorithms.jacobians import Place, jacobian
 from dalembert.algorithms.mass_matrix import composite_inertias, mass_matrix
 from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
 from dalembert.errors import ModelError, require_choice
-from dalembert.model.body import Body, Frame
+from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -288,7 +288,7 @@ def floating_base_kinetic_energy(tree: Tree, q: Scalars, v: Scalars, *, time: Ti
 
 @public("floating_base", "q", method="tree", options=JACOBIAN)
 def floating_base_jacobian(
-    model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
+    model: Model, q: Scalars, where: Place, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
     """Compute the free-flight Jacobian J^f = J - X (I_0^c)^-1 F `(…, 6, nv - 6)` of a body or frame.
 

@@ -36,7 +36,11 @@ FRAMES = ("body", "world", "world_aligned")
 """The frames in which a Jacobian may be expressed."""
 
 
-def frame_of(model: Model, where: str | Body | Frame) -> Frame:
+Place = str | Body | Frame
+"""A body or frame, or the name of one."""
+
+
+def frame_of(model: Model, where: Place) -> Frame:
     """Return a named frame, or the frame of a body."""
     if isinstance(where, Frame):
         return where
@@ -47,7 +51,7 @@ def frame_of(model: Model, where: str | Body | Frame) -> Frame:
 
 @public("kinematics", "q", method="tree", options=JACOBIAN, differentiable=True)
 def jacobian(
-    model: Model, q: Scalars, where: str | Body | Frame, *, frame: str = "world_aligned", time: Time = None
+    model: Model, q: Scalars, where: Place, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
     """Compute the Jacobian J(q) `(…, 6, nv)` of a body or frame: (omega, velocity) = J v, angular first.
 
@@ -85,13 +89,7 @@ def all_jacobians(model: Model, q: Scalars, *, frame: str = "body", time: Time =
 
 @public("kinematics", "q v", method="tree", options=JACOBIAN, differentiable=True)
 def jacobian_rate(
-    model: Model,
-    q: Scalars,
-    v: Scalars,
-    where: str | Body | Frame,
-    *,
-    frame: str = "world_aligned",
-    time: Time = None,
+    model: Model, q: Scalars, v: Scalars, where: Place, *, frame: str = "world_aligned", time: Time = None
 ) -> Matrix:
     """Compute dJ/dt `(…, 6, nv)` along the motion v, in the frame of `jacobian`.
 
@@ -113,13 +111,7 @@ def jacobian_rate(
 
 
 def jacobian_rate_times_velocity(
-    model: Model,
-    q: Scalars,
-    v: Scalars,
-    where: str | Body | Frame,
-    *,
-    frame: str = "world_aligned",
-    time: Time = None,
+    model: Model, q: Scalars, v: Scalars, where: Place, *, frame: str = "world_aligned", time: Time = None
 ) -> list[Scalar]:
     """Return J' v `(6,)`: the acceleration of the body or frame when dv/dt = 0; d/dt (J v) = J dv/dt + J' v.
 

@@ -102,7 +102,7 @@ def _losses(
     tree: Tree, q: Scalars, *_: Any, prescribed: Collection[str] = (), time: Time = None, **__: Any
 ) -> list[tuple[Body, Scalar]]:
     """Return, for each velocity variable of a joint without (1), the ratio of a typical diagonal element of M
-    to the pivot that is left of it at q, which is infinite where M is singular. None for trees that need no
+    to the pivot that is left of it at q, which is infinite where M is singular. Empty for trees that need no
     test: those with (1), with constraints, with couplings, and with run-time parameters."""
     if is_constrained(tree) or has_couplings(tree) or tree.nv > MAX_SAMPLED_NV:
         return []
@@ -176,6 +176,7 @@ def _joint_of_largest(measures: Measures, sign: int) -> Callable[..., str]:
     )
 
 
+# How near the coordinates of a joint are to a singularity, and how much of a joint's inertia is lost.
 coordinate_singularity = _largest(_singularities, -1, least=-1.0)
 singular_joint = _joint_of_largest(_singularities, -1)
 inertia_loss = _largest(_losses, 1, least=0.0)
