@@ -172,27 +172,22 @@ FLOAT, COMPLEX, NUMPY = (
 )
 
 
-class SympyFunctions:
-    """SymPy expressions; `select` is a `Piecewise`."""
+def _sympy_functions(sympy: Any) -> SimpleNamespace:
+    """Return the functions of SymPy expressions; `select` is a `Piecewise`."""
 
-    def __init__(self, sympy: Any) -> None:
-        self.sin, self.cos, self.tan = sympy.sin, sympy.cos, sympy.tan
-        self.asin, self.acos, self.atan2 = sympy.asin, sympy.acos, sympy.atan2
-        self.sqrt, self.exp, self.log = sympy.sqrt, sympy.exp, sympy.log
-        self.absolute, self.minimum, self.maximum = sympy.Abs, sympy.Min, sympy.Max
-        self.floor = sympy.floor
-        self.logical_and, self.logical_or, self.logical_not = sympy.And, sympy.Or, sympy.Not
-        self._piecewise = sympy.Piecewise
-
-    def select(self, condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
-        return self._piecewise((a, condition), (b, True))
-
-    def literal(self, x: Scalar) -> float | None:
-        return float(x) if x.is_Number else None
-
-    def lookup(self, table: Table, index: Scalar) -> Scalar:
+    def lookup(table: Table, index: Scalar) -> Scalar:
         pieces = [(float(element), index < k) for k, element in enumerate(table[:-1], 1)]
-        return self._piecewise(*pieces, (float(table[-1]), True))
+        return sympy.Piecewise(*pieces, (float(table[-1]), True))
+
+    own = {
+        "select": lambda condition, a, b: sympy.Piecewise((a, condition), (b, True)),
+        "literal": lambda x: float(x) if x.is_Number else None,
+        "lookup": lookup,
+    }
+    renamed = {"absolute": "Abs", "minimum": "Min", "maximum": "Max"}
+    renamed |= {"logical_and": "And", "logical_or": "Or", "logical_not": "Not"}
+    same = {name: getattr(sympy, renamed.get(name, name)) for name in _BUILT_IN if name not in own}
+    return SimpleNamespace(**own, **same)
 
 
 # The registry of scalar types and the functions that compute with them.
@@ -234,7 +229,7 @@ def find(kind: type) -> Any:
         return known
     sympy = sys.modules.get("sympy")
     if sympy is not None and sympy.Basic not in _REGISTRY:
-        _REGISTRY[sympy.Basic] = SympyFunctions(sympy)
+        _REGISTRY[sympy.Basic] = _sympy_functions(sympy)
     for base in kind.__mro__:
         if base in _REGISTRY:
             _REGISTRY[kind] = _REGISTRY[base]
