@@ -14,17 +14,13 @@ from pathlib import Path
 from types import ModuleType
 
 import dalembert
+from dalembert.api import SUBJECTS as SUBJECTS
 from dalembert.api.calls import parameters_of
 from dalembert.compiler.library import FUNCTIONS
 
 ROOT = Path(dalembert.__file__).parent
 NOTICE = '"""Written by `make api`; do not edit."""'
 WIDTH = 110
-
-SUBJECTS = [
-    name for name in dalembert.__all__ if dalembert._MODULES.get(name, "").startswith("dalembert.api.")
-]
-"""The modules of `dalembert.api` that are public by name."""
 
 PACKAGES = ("dalembert.algorithms", "dalembert.algorithms.loops")
 """The packages that list their public names by module, in `MODULES`."""
@@ -38,9 +34,6 @@ from dalembert.api.calls import Array, ArrayLike, Check, ForceFrame
 from dalembert.api.records import FloatingBaseEquations, HybridDynamicsDerivatives, Poses
 from dalembert.model.model import Model
 """
-DECLARED_TAIL = """
-def publish(subject: str, *algorithms: str) -> list[str]: ...
-"""
 
 
 def stubs() -> dict[Path, str]:
@@ -51,13 +44,11 @@ def stubs() -> dict[Path, str]:
         path = ROOT.parent.joinpath(*package.split("."), "__init__.pyi")
         found[path] = _reexports(module)
     functions = [_signature(name) for name in sorted(FUNCTIONS) if FUNCTIONS[name].subject]
-    found[ROOT / "api" / "declared.pyi"] = "".join([DECLARED_HEAD, *functions, DECLARED_TAIL])
+    found[ROOT / "api" / "declared.pyi"] = "".join([DECLARED_HEAD, *functions])
     for subject in SUBJECTS:
         module = getattr(dalembert, subject)
-        if any(item.subject == subject for item in FUNCTIONS.values()):
-            names = {name for name, item in FUNCTIONS.items() if item.subject == subject} | {*module.__all__}
-            names |= {n for n, home in dalembert._NAMES.items() if home == module.__name__}
-            found[ROOT / "api" / f"{subject}.pyi"] = _imports(module, sorted(names))
+        names = {*module.__all__, *(n for n in dalembert.__all__ if n in vars(module))}
+        found[ROOT / "api" / f"{subject}.pyi"] = _imports(module, sorted(names))
     return found
 
 

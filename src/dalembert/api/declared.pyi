@@ -602,5 +602,3 @@ def velocity_coordinates(
     model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """Compute the velocities v = M(q)^-1 p `(…, nv)` [rad/s or m/s], the inverse of `momentum_coordinates`."""
-
-def publish(subject: str, *algorithms: str) -> list[str]: ...

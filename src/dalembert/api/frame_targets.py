@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -16,8 +17,6 @@ from dalembert.model.configuration import unit_quaternions
 from dalembert.model.model import Model
 from dalembert.spatial import Placement
 
-__all__ = ["TargetPart", "read_array", "read_configuration", "read_targets"]
-
 ROTATION_TOLERANCE = 1e-5
 """Largest deviation of a target's R^T R from the identity; single precision is much nearer."""
 
@@ -30,11 +29,15 @@ class TargetPart(NamedTuple):
     translation: Array | None
     weights: tuple[float, float]
 
+    @property
+    def arrays(self) -> dict[str, tuple[Array, int]]:
+        """The prescribed parts by kind, each with its number of axes beside those of a batch."""
+        given = {"rotation": (self.rotation, 2), "position": (self.translation, 1)}
+        return {kind: (array, axes) for kind, (array, axes) in given.items() if array is not None}
+
 
 def read_targets(model: Model, targets: object, weights: Mapping[str, Any] | None) -> list[TargetPart]:
-    """Return the targets by frame name, read from the forms that `inverse_kinematics` accepts, with their
-    weights.
-    """
+    """Return the targets, read from the forms that `inverse_kinematics` accepts, with their weights."""
     if not isinstance(targets, Mapping) or not targets:
         raise ArgumentError(
             'inverse_kinematics: targets is a mapping by frame, such as {"hand": [0.4, 0.0, 0.9]}; '
@@ -61,9 +64,7 @@ def read_targets(model: Model, targets: object, weights: Mapping[str, Any] | Non
 
 
 def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
-    """Return the rotation (…, 3, 3) and translation (…, 3) of a target, None for a part that is not
-    prescribed.
-    """
+    """Return rotation (…, 3, 3) and translation (…, 3) of a target, None for a part that is left free."""
     what = f'target "{name}"'
     if isinstance(given, Placement):
         given = (given.R.to_list(), given.p.to_list())
@@ -71,7 +72,13 @@ def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
         R = None if given[0] is None else read_array(f"{what}, rotation", given[0], (3, 3))
         p = None if given[1] is None else read_array(f"{what}, translation", given[1], (3,))
     else:
-        shape = _shape(what, given)
+        try:
+            shape = np.shape(given)
+        except ValueError:
+            raise ShapeError(
+                f"{what} is no array: its parts differ in shape; a rotation and a translation are a pair in "
+                "round brackets, (R, p)"
+            ) from None
         if shape[-2:] == (4, 4):
             X = read_array(what, given, (4, 4))
             if not np.allclose(
@@ -90,16 +97,6 @@ def _read_pose(name: str, given: Any) -> tuple[Array | None, Array | None]:
                 "(rotation, translation)"
             )
     return None if R is None else _rotation(what, R), p
-
-
-def _shape(what: str, given: Any) -> tuple[int, ...]:
-    try:
-        return np.shape(given)
-    except ValueError:
-        raise ShapeError(
-            f"{what} is no array: its parts differ in shape; a rotation and a translation are a pair in "
-            "round brackets, (R, p)"
-        ) from None
 
 
 def _rotation(what: str, R: Array) -> Array:
@@ -159,3 +156,21 @@ def read_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Array:
     require_numpy(name, given)
     array: Array = as_array(name, given, shape, follow=True).astype(np.float64)
     return array
+
+
+def broadcast_samples(
+    name: str, given: Mapping[str, tuple[Array, int]]
+) -> tuple[tuple[int, ...], dict[str, Array]]:
+    """Return the common batch shape of arrays, given with their numbers of own axes, and all samples."""
+    split = {item: array.ndim - own for item, (array, own) in given.items()}
+    try:
+        batch = np.broadcast_shapes(*(array.shape[: split[item]] for item, (array, _) in given.items()))
+    except (ValueError, RuntimeError):  # the latter for too many axes
+        listed = ", ".join(f"{item} {array.shape[: split[item]]}" for item, (array, _) in given.items())
+        raise ShapeError(f"{name}: the batch shapes do not broadcast: {listed}") from None
+    samples = {}
+    for item, (array, _) in given.items():
+        shape = array.shape[split[item] :]
+        whole = np.broadcast_to(array, (*batch, *shape)).reshape(math.prod(batch), *shape)
+        samples[item] = np.ascontiguousarray(whole)
+    return batch, samples

@@ -4,7 +4,7 @@ from dalembert.api.declared import forward_kinematics as forward_kinematics
 from dalembert.api.declared import jacobian as jacobian
 from dalembert.api.declared import jacobian_rate as jacobian_rate
 from dalembert.api.declared import point_motion as point_motion
-from dalembert.api.inverse_kinematics import InverseKinematics as InverseKinematics
-from dalembert.api.inverse_kinematics import inverse_kinematics as inverse_kinematics
+from dalembert.api.reaching import InverseKinematics as InverseKinematics
+from dalembert.api.reaching import inverse_kinematics as inverse_kinematics
 from dalembert.api.records import Pose as Pose
 from dalembert.api.records import Poses as Poses

@@ -12,17 +12,17 @@ solution components that a small mu leaves in these directions.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike, result, results
 from dalembert.api.declared import integrate
-from dalembert.call.arguments import as_array, pick_dtype
+from dalembert.api.frame_targets import broadcast_samples, read_array
+from dalembert.call.arguments import pick_dtype
 from dalembert.compiler.library import no_model
-from dalembert.errors import ArgumentError, ShapeError, StateError, require_names
+from dalembert.errors import ArgumentError, StateError, require_names, whole_number
 from dalembert.model.model import Model
 
 LISTED_SAMPLES = 5
@@ -38,8 +38,8 @@ LAST_DAMPING = 1e-7
 LONGEST_STEP = 1.0
 """Largest change of a coordinate in one step [rad or m]."""
 
-Equations = Callable[[Array, Array | None], tuple[Array, Array, Array]]
-Integrate = Callable[[Array, Array], Array]
+MAX_ITERATIONS = 10**9
+"""This many steps take hours."""
 
 
 @overload
@@ -91,78 +91,39 @@ def close_loops(
     """
     if not isinstance(model, Model):
         raise no_model("close_loops", model)
-    _check_options(tolerance, max_iterations)
-    free = _free(model, hold)
+    if not isinstance(tolerance, int | float | np.number) or not tolerance > 0.0:
+        raise ArgumentError(f"close_loops: tolerance is {tolerance!r}; give a positive number [rad or m]")
+    whole_number("close_loops: max_iterations", max_iterations, 1, MAX_ITERATIONS)
+    free = np.ones(model.nv, dtype=bool)
+    for name in require_names("close_loops: hold", hold):
+        joint = model.joint(name)
+        if joint.body.dependence is not None:
+            raise ArgumentError(
+                f'close_loops: joint "{name}" follows a coupling; hold the joint that drives it'
+            )
+        free[joint.v_slice] = False
     pick_dtype([("q", q), ("v", v), ("time", time)])
-    positions = as_array("q", q, (model.nq,), follow=True).astype(np.float64)
-    speeds = None if v is None else as_array("v", v, (model.nv,), follow=True).astype(np.float64)
-    times = None if time is None else as_array("time", time, (), follow=True).astype(np.float64)
-    batch = _batch(positions, speeds, times)
-    count = math.prod(batch)
-    flat_q = np.ascontiguousarray(np.broadcast_to(positions, (*batch, model.nq)).reshape(count, model.nq))
-    flat_time = None if times is None else np.ascontiguousarray(np.broadcast_to(times, batch).reshape(count))
-    if count_constraint_rows(model) == 0:
-        closed = flat_q
-    else:
-        closed = _close_positions(model, flat_q, flat_time, free, tolerance, max_iterations, batch)
+    given = {"q": (read_array("q", q, (model.nq,)), 1)}
+    if v is not None:
+        given["v"] = read_array("v", v, (model.nv,)), 1
+    if time is not None:
+        given["time"] = read_array("time", time, ()), 0
+    batch, samples = broadcast_samples("close_loops", given)
+    closed, times = samples["q"], samples.get("time")
+    by_positions = model.loops or model.closure or any(x.kind != "velocity" for x in model.constraints)
+    constrained = count_constraint_rows(model) > 0
+    if constrained and by_positions and len(closed):
+        closed, gap = _close_positions(model, closed, times, free, tolerance, max_iterations)
+        _require_closed(samples["q"], gap, batch, tolerance, max_iterations)
     shaped = closed.reshape(*batch, model.nq)
-    if speeds is None:
+    if v is None:
         return shaped
-    flat_v = np.ascontiguousarray(np.broadcast_to(speeds, (*batch, model.nv)).reshape(count, model.nv))
-    if count_constraint_rows(model) and flat_v.size:
-        K, still = results(model, "constraint_velocity", (closed,), {"time": flat_time}, None, {}, None, None)
-        M = result(model, "mass_matrix", (closed,), {"time": flat_time}, None, {}, None, None)
-        flat_v = close_velocities(flat_v, M, K, -still, free)
-    return shaped, flat_v.reshape(*batch, model.nv)
-
-
-def _close_positions(
-    model: Model,
-    q: Array,
-    time: Array | None,
-    free: Array,
-    tolerance: float,
-    max_iterations: int,
-    batch: tuple[int, ...],
-) -> Array:
-    if all(item.kind == "velocity" for item in model.constraints) and not model.loops and not model.closure:
-        return q
-
-    def equations(rows: Array, at: Array | None) -> tuple[Array, Array, Array]:
-        # A diverging step may overflow; it is then rejected and is no reason to raise an error.
-        found: tuple[Array, Array, Array] = results(
-            model, "closing_equations", (rows,), {"time": at}, None, {}, None, "off"
-        )
-        return found
-
-    if not len(q):
-        return q
-    integrate(model, q, np.zeros(model.nv))  # rejects quaternions without unit norm
-    found = close_positions(
-        q,
-        time,
-        free,
-        equations,
-        lambda rows, step: integrate(model, rows, step, check="off"),
-        tolerance,
-        max_iterations,
-    )
-    stuck = np.flatnonzero(~(found.gap <= tolerance) & np.isfinite(q).all(axis=1))
-    if stuck.size:
-        named = [
-            f"{tuple(int(i) for i in np.unravel_index(row, batch))} by {found.gap[row]:.3g}"
-            if batch
-            else f"by {found.gap[row]:.3g}"
-            for row in stuck[:LISTED_SAMPLES]
-        ]
-        more = f" and {stuck.size - LISTED_SAMPLES} more" if stuck.size > LISTED_SAMPLES else ""
-        which = f"samples {', '.join(named)}{more}" if batch else f"the state {named[0]}"
-        raise StateError(
-            f"close_loops: {stuck.size} of {len(q)} samples stay open after {max_iterations} steps: {which} "
-            "(rad or m); start nearer to a closed configuration, hold fewer joints, or allow more steps with "
-            "max_iterations"
-        )
-    return found.q
+    speeds = samples["v"]
+    if constrained and speeds.size:
+        K, still = results(model, "constraint_velocity", (closed,), {"time": times}, None, {}, None, None)
+        M = result(model, "mass_matrix", (closed,), {"time": times}, None, {}, None, None)
+        speeds = _close_velocities(speeds, M, K, -still, free)
+    return shaped, speeds.reshape(*batch, model.nv)
 
 
 def count_constraint_rows(model: Model) -> int:
@@ -173,75 +134,56 @@ def count_constraint_rows(model: Model) -> int:
     return rows
 
 
-def _free(model: Model, hold: Iterable[str]) -> Array:
-    """Return a mask of the velocity variables that may move."""
-    free = np.ones(model.nv, dtype=bool)
-    for name in require_names("close_loops: hold", hold):
-        joint = model.joint(name)
-        if joint.body.dependence is not None:
-            raise ArgumentError(
-                f'close_loops: joint "{name}" follows a coupling; hold the joint that drives it'
-            )
-        free[joint.v_slice] = False
-    return free
-
-
-def _check_options(tolerance: object, max_iterations: object) -> None:
-    if not isinstance(tolerance, int | float | np.number) or not tolerance > 0.0:
-        raise ArgumentError(f"close_loops: tolerance is {tolerance!r}; give a positive number [rad or m]")
-    if (
-        not isinstance(max_iterations, int | np.integer)
-        or isinstance(max_iterations, bool)
-        or max_iterations < 1
-    ):
-        raise ArgumentError(
-            f"close_loops: max_iterations is {max_iterations!r}; give a whole number of 1 or more"
-        )
-
-
-def _batch(q: Array, v: Array | None, time: Array | None) -> tuple[int, ...]:
-    """Return the common batch shape."""
-    parts = [q.shape[:-1], *(() if v is None else (v.shape[:-1],)), *(() if time is None else (time.shape,))]
-    try:
-        return np.broadcast_shapes(*parts)
-    except (ValueError, RuntimeError):  # the latter for too many axes
-        raise ShapeError(f"close_loops: the batch shapes {parts} do not broadcast") from None
+def _require_closed(
+    q: Array, gap: Array, batch: tuple[int, ...], tolerance: float, max_iterations: int
+) -> None:
+    """Raise an error that lists the samples whose loops are open, but for those that were not finite."""
+    stuck = np.flatnonzero(~(gap <= tolerance) & np.isfinite(q).all(axis=1))
+    if not stuck.size:
+        return
+    named = [f"by {gap[row]:.3g}" for row in stuck[:LISTED_SAMPLES]]
+    which = f"the state {named[0]}"
+    if batch:
+        places = [tuple(int(i) for i in np.unravel_index(row, batch)) for row in stuck]
+        which = "samples " + ", ".join(f"{place} {text}" for place, text in zip(places, named))
+        which += f" and {stuck.size - LISTED_SAMPLES} more" if stuck.size > LISTED_SAMPLES else ""
+    raise StateError(
+        f"close_loops: {stuck.size} of {len(q)} samples stay open after {max_iterations} steps: {which} "
+        "(rad or m); start nearer to a closed configuration, hold fewer joints, or allow more steps with "
+        "max_iterations"
+    )
 
 
 # The iteration on rows of samples.
 
 
-class Closed(NamedTuple):
-    """Configurations (rows, nq), and for each of them the largest loop error."""
+def _close_positions(
+    model: Model, q: Array, time: Array | None, free: Array, tolerance: float, max_iterations: int
+) -> tuple[Array, Array]:
+    """Move the rows of q along the free velocity variables until their gaps are below the tolerance; return
+    them with their gaps.
+    """
 
-    q: Array
-    gap: Array
+    def equations(q: Array, rows: Any = slice(None)) -> Any:
+        at = {"time": None if time is None else time[rows]}
+        # A diverging step may overflow; it is then rejected and is no reason to raise an error.
+        residual, K, gap = results(model, "closing_equations", (q,), at, None, {}, None, "off")
+        return residual, K, np.abs(gap).max(axis=1, initial=0.0)
 
-
-def close_positions(
-    q: Array,
-    time: Array | None,
-    free: Array,
-    equations: Equations,
-    integrate: Integrate,
-    tolerance: float,
-    max_iterations: int,
-) -> Closed:
-    """Move the rows of q along the free velocity variables until their gaps are below the tolerance."""
+    integrate(model, q, np.zeros(model.nv))  # rejects quaternions without unit norm
     q = q.copy()
-    residual, K, gap = equations(q, time)
-    error = _largest(gap)
+    residual, K, error = equations(q)
     damping = np.full(len(q), FIRST_DAMPING)
 
     def advance(rows: Array) -> None:
         step = np.zeros((rows.size, K.shape[2]))
         step[:, free] = _step(K[rows][:, :, free], residual[rows], damping[rows])
-        tried = integrate(q[rows], step)
-        new_residual, new_K, new_gap = equations(tried, None if time is None else time[rows])
+        tried = integrate(model, q[rows], step, check="off")
+        new_residual, new_K, new_error = equations(tried, rows)
         better = np.linalg.norm(new_residual, axis=1) < np.linalg.norm(residual[rows], axis=1)
         kept, worse = rows[better], rows[~better]
         q[kept], residual[kept], K[kept] = tried[better], new_residual[better], new_K[better]
-        error[kept] = _largest(new_gap)[better]
+        error[kept] = new_error[better]
         damping[kept] = np.maximum(0.1 * damping[kept], LAST_DAMPING)
         damping[worse] = np.maximum(4.0 * damping[worse], 1e-3)
 
@@ -253,10 +195,10 @@ def close_positions(
     # Convergence is quadratic: one more step doubles the digits.
     damping[:] = LAST_DAMPING
     advance(np.flatnonzero((error <= tolerance) & (error > 0.0)))
-    return Closed(q, error)
+    return q, error
 
 
-def close_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
+def _close_velocities(v: Array, M: Array, K: Array, target: Array, free: Array) -> Array:
     """Return the v' with K v' = target that is nearest to v in the kinetic-energy metric M, varying `free`
     entries only.
 
@@ -322,8 +264,3 @@ def _solve_damped(A: Array, b: Array, damping: Array) -> Array:
     shift = (damping * damping * size)[:, None, None] * np.eye(A.shape[1])
     x: Array = np.linalg.solve(A + shift, b[..., None])[..., 0]
     return x
-
-
-def _largest(gap: Array) -> Array:
-    largest: Array = np.abs(gap).max(axis=1, initial=0.0)
-    return largest

@@ -1,4 +1,4 @@
-"""Damped iteration of `inverse_kinematics` over the samples that have not converged yet.
+"""Inverse kinematics: configurations that bring frames to their targets.
 
 For a configuration the kernel returns the error and the next step. A step that increases the error is
 rejected and repeated with more damping. A sample that converges away from its targets, in a local minimum or
@@ -9,15 +9,38 @@ the rest of the batch.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 
-from dalembert.api.calls import Array
+from dalembert.api.calls import Array, ArrayLike
+from dalembert.api.declared import difference, integrate
+from dalembert.api.frame_targets import (
+    TargetPart,
+    broadcast_samples,
+    read_array,
+    read_configuration,
+    read_targets,
+)
+from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler.execution import CompiledFunction
+from dalembert.compiler.library import no_model, source_digest
+from dalembert.compiler.lowering import Recipe
+from dalembert.errors import ArgumentError, positive_number, whole_number
+from dalembert.model.joints import Free, Planar
+from dalembert.model.model import Model
 
-__all__ = ["Reached", "Reaching", "move_towards_posture", "reach_targets", "reach_local_minimum"]
+if TYPE_CHECKING:
+    from dalembert.algorithms.inverse_kinematics import Bound
+
+RESTART_ROTATION = 1.5
+"""Standard deviation [rad], about each axis, of the rotation of free bodies at every other restart."""
+
+MAX_ITERATIONS: Final = 10**9
+"""This many steps take hours for one sample; they are counted in 64-bit integers."""
 
 DAMPING_DECREASE = 0.3
 DAMPING_INCREASE = 8.0
@@ -45,6 +68,177 @@ POSTURE_TOLERANCE = 1e-5
 
 FINAL_TARGET_STEPS = 15
 """Final steps of the search for a posture, towards the targets alone."""
+
+
+class InverseKinematics(NamedTuple):
+    """The result of `inverse_kinematics`.
+
+    `q (…, nq)`; `residual (…)`, the largest position [m] or angle [rad] error of a frame or loop; `converged
+    (…)`, whether the residual is within the tolerance; `iterations (…)`, summed over all attempts.
+
+    >>> model = da.models.two_link_arm()
+    >>> found = da.kinematics.inverse_kinematics(model, {"tip": [1.0, 0.0, 1.0]}, [0.1, 0.3])
+    >>> print(found.converged, found.residual < 1e-8)
+    True True
+    """
+
+    q: Array
+    residual: Array
+    converged: Array
+    iterations: Array
+
+
+def inverse_kinematics(
+    model: Model,
+    targets: Mapping[str, Any],
+    q0: ArrayLike,
+    *,
+    weights: Mapping[str, Any] | None = None,
+    limits: bool = True,
+    posture: ArrayLike | None = None,
+    tolerance: float = 1e-8,
+    max_iterations: int = 60,
+    restarts: int = 40,
+    damping: float = 1e-2,
+    time: ArrayLike | None = None,
+) -> InverseKinematics:
+    """Find q with X_f(q) = X_f* for frames f: minimise sum w² |log(R R*^T)|² + w² |p - p*|².
+
+    `targets`: by name of a frame or body, each `(…, 3)`, a position in the world [m]; `(…, 4, 4)`, a
+    homogeneous matrix; a `Transform`; or a pair (rotation `(…, 3, 3)`, translation `(…, 3)`) such as a
+    `Pose`, with None for a part that is not prescribed. `q0 (…, nq)`: the initial guess. Leading batch shapes
+    broadcast.
+
+    Damped Gauss-Newton on the configuration manifold, dq = -J^T (J J^T + mu)^-1 r with mu = damping |r|²,
+    decreased after successful steps and increased after others. `limits`: keep positions within the limits of
+    the joints. Loops and other constraints of the model are kept as hard equations. A sample that converges
+    to a point away from its targets restarts, up to `restarts` times, each of at most `max_iterations` steps;
+    the restarts are deterministic. `weights`: by frame, a number or a pair (position, orientation); zero
+    leaves a part free. `posture (…, nq)`: use the remaining freedom to approach this configuration. An
+    unreachable target is not an error: see `converged`. The computation is in float64. Featherstone 2008
+    section 4.1 (Jacobians); Sugihara (2011), "Solvability-unconcerned inverse kinematics".
+
+    >>> model = da.models.humanoid()
+    >>> poses = da.forward_kinematics(model, model.random_state(1)[0])
+    >>> targets = {name: poses[name] for name in ("left_palm", "right_palm", "left_sole", "right_sole")}
+    >>> found = da.kinematics.inverse_kinematics(model, targets, model.neutral())
+    >>> hand = da.forward_kinematics(model, found.q)["left_palm"].translation
+    >>> print(found.converged, np.abs(hand - poses["left_palm"].translation).max() < 1e-8)
+    True True
+    """
+    if not isinstance(model, Model):
+        raise no_model("inverse_kinematics", model)
+    if not isinstance(limits, bool | np.bool_):
+        raise ArgumentError(
+            f"inverse_kinematics: limits is {limits!r}; True keeps those of the joints, False does not; "
+            "others go into the model with model.with_values"
+        )
+    positive_number("inverse_kinematics: tolerance", tolerance)
+    positive_number("inverse_kinematics: damping", damping)
+    whole_number("inverse_kinematics: max_iterations", max_iterations, 1, MAX_ITERATIONS)
+    whole_number("inverse_kinematics: restarts", restarts, 0, MAX_ITERATIONS)
+    parts = read_targets(model, targets, weights)
+    given = {"q0": (read_configuration(model, "q0", q0), 1)}
+    for part in parts:
+        given |= {f'{kind} of "{part.frame}"': pair for kind, pair in part.arrays.items()}
+    if posture is not None:
+        given["posture"] = read_configuration(model, "posture", posture), 1
+    if time is not None:
+        given["time"] = read_array("time", time, ()), 0
+    batch, samples = broadcast_samples("inverse_kinematics", given)
+    count = len(samples["q0"])
+    data: dict[str, Array] = {name: samples[name] for name in ("posture", "time") if name in samples}
+    shares = []
+    for kind, name, place in (("rotation", "rotations", 1), ("position", "translations", 0)):
+        chosen = [part for part in parts if kind in part.arrays]
+        shares += [part.weights[place] for part in chosen]
+        if chosen:
+            data[name] = np.stack([samples[f'{kind} of "{part.frame}"'] for part in chosen], axis=1)
+    data["weights"] = np.tile(shares, (count, 1))
+    kernel, bounds = _kernel(model, parts, bool(limits), data)
+    names = tuple(kernel.inputs)
+
+    def step(rows: Array, q: Array, mu: Array, draw: Array) -> Any:
+        if rows.size == 1 < count:  # a batch of two costs less than compiling a kernel for one row
+            return tuple(x[:1] for x in step(*(np.repeat(x, 2, axis=0) for x in (rows, q, mu, draw))))
+        values = {name: array[rows] for name, array in data.items()}
+        values |= {"q": q, "damping": mu, "draw": draw}
+        # A diverging step may overflow; it is then rejected and is no reason to raise an error.
+        return kernel(*(values[name] for name in names), check="off")
+
+    problem = Reaching(
+        step,
+        lambda attempt, first, last: _within(_restart(model, attempt, first, last), bounds),
+        tolerance=float(tolerance),
+        max_iterations=int(max_iterations),
+        restarts=int(restarts),
+        damping=float(damping),
+    )
+    found = reach_local_minimum(reach_targets(_within(samples["q0"], bounds), problem), problem)
+    if posture is not None:
+        found = move_towards_posture(found, problem)
+    residual = found.error.reshape(batch)
+    return InverseKinematics(
+        found.q.reshape(*batch, model.nq),
+        residual[()],
+        (residual <= tolerance)[()],
+        found.iterations.reshape(batch)[()],
+    )
+
+
+def _kernel(
+    model: Model, parts: Sequence[TargetPart], limits: bool, data: Mapping[str, Array]
+) -> tuple[CompiledFunction, list[Bound]]:
+    """Return the compiled damped step for these frames and prescribed parts, and the position bounds."""
+    from dalembert.algorithms.inverse_kinematics import FrameTarget, damped_step, position_bounds
+
+    targets = tuple(
+        FrameTarget(part.frame, part.rotation is not None, part.translation is not None) for part in parts
+    )
+    bounds = position_bounds(model) if limits else []
+    key = ("inverse_kinematics", targets, limits, "posture" in data, "time" in data)
+    kernel: CompiledFunction | None = model.functions.get(key)
+    if kernel is None:
+        known: dict[str, tuple[int, ...]] = {name: array.shape[1:] for name, array in data.items()}
+        known |= {"q": (model.nq,), "damping": (), **({"draw": ()} if "posture" in data else {})}
+        order = ("q", "rotations", "translations", "weights", "damping", "posture", "draw", "time")
+        arguments = tuple(ArrayArgument(name, known[name]) for name in order if name in known)
+
+        def step(tree: Model, *values: Any) -> Any:
+            given: dict[str, Any] = {"rotations": [], "translations": [], "time": None}
+            given |= {item.name: value for item, value in zip(arguments, values, strict=True)}
+            return tuple(damped_step(tree, **given, targets=targets, bounds=bounds))
+
+        identity = hashlib.sha256(f"{key} {model.digest} {source_digest()}".encode()).hexdigest()
+        kernel = CompiledFunction(Recipe("inverse_kinematics", step, model, arguments, identity=identity))
+        model.functions[key] = kernel
+    return kernel, bounds
+
+
+def _restart(model: Model, attempt: int, first: Array, last: Array) -> Array:
+    """Return the initial guess of a further attempt: a random posture, the same for all rows.
+
+    Free bodies stay where the last attempt took them, and are rotated at every other attempt.
+    """
+    rng = np.random.default_rng(attempt)
+    posture = model.random_state(rng)[0]
+    base = first.copy()
+    turns = np.zeros(model.nv)
+    roaming = np.zeros(model.nv, dtype=bool)
+    for body in model.bodies:
+        if isinstance(body.joint, Free | Planar):
+            base[:, body.q_slice] = last[:, body.q_slice]
+            roaming[body.v_slice] = True
+            axes = slice(body.v_slice.start, body.v_slice.start + (3 if isinstance(body.joint, Free) else 1))
+            turns[axes] = RESTART_ROTATION * (attempt % 2) * rng.standard_normal(axes.stop - axes.start)
+    return integrate(model, base, np.where(roaming, turns, difference(model, base, posture)))
+
+
+def _within(q: Array, bounds: Sequence[Bound]) -> Array:
+    q = q.copy()
+    for bound in bounds:
+        q[:, bound.position] = np.clip(q[:, bound.position], bound.lower, bound.upper)
+    return q
 
 
 class Reached(NamedTuple):
@@ -76,9 +270,7 @@ class Reaching:
 
 
 def move_towards_posture(found: Reached, problem: Reaching) -> Reached:
-    """Move converged samples along their remaining freedom towards the posture; a sample that would leave its
-    targets stays.
-    """
+    """Move converged samples along their freedom towards the posture; one that would leave targets stays."""
     rows = np.flatnonzero(found.error <= problem.tolerance)
     steps = 2 * problem.max_iterations + FINAL_TARGET_STEPS
     changed = dataclasses.replace(problem, draw=INITIAL_POSTURE_FRACTION, max_iterations=steps)
