@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple, NotRequired, TypedDict, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict, Unpack
 
 from dalembert.algorithms.aligned import AlignedTree, aligned
 from dalembert.algorithms.applied_forces import passive_forces
-from dalembert.algorithms.declaration import constant_shape, kernel, per_velocity
+from dalembert.algorithms.declaration import (
+    FRAME_NAME,
+    F,
+    Option,
+    constant_shape,
+    kernel,
+    later,
+    per_velocity,
+    public,
+)
 from dalembert.algorithms.dense import Matrix, Vector, dot, factor_semidefinite, unit
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.geometry import allowed_accelerations, nearest_acceleration
@@ -32,6 +41,20 @@ from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, maximum, minimum, sqrt
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.exponential import so3_log
+
+FRAME_PARTS: Final = {
+    "frame_name": FRAME_NAME,
+    "rotation": Option("bool", True),
+    "position": Option("bool", True),
+}
+"""Options of functions of a frame's task space."""
+
+
+def joint_law(keywords: str, optional: str, **more: Any) -> Callable[[F], F]:
+    """Declare a public law of q, v and q_ref, whose gains may be one number for all joints."""
+    more |= {"by_place": "v_ref a_ref", "prepare": later("control:prepare_joint_law"), "frame_free": True}
+    return public("control", "q v q_ref", keywords=keywords, optional=optional, **more)
+
 
 # Motor forces for a wanted acceleration, and the preconditions of control laws on a model.
 
@@ -77,9 +100,18 @@ def require_actuation(tree: Tree, law: str) -> None:
 # only for a full turn of error, which `difference` does not return.
 
 
-@kernel("q", method="rnea", frame_free=True, loops=True)
+@public("control", "q", method="rnea", frame_free=True, loops=True)
 def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[Scalar]:
-    """Return tau = g(q) `(nv,)`, which holds the system at rest in any configuration."""
+    """Compute tau = g(q) = +dV/dq `(…, nv)` [N m or N], which holds the system at rest in any configuration.
+
+    Source: Todorov, "Using the dynamics for control", with the gravity term.
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> a = da.forward_dynamics(model, q, 0.0 * v, da.control.gravity_compensation(model, q))
+    >>> np.allclose(a, 0.0, atol=1e-9)
+    True
+    """
     if not is_constrained(tree):
         require_actuation(tree, "gravity_compensation")
         return gravity_forces(tree, q, time=time)
@@ -87,9 +119,7 @@ def gravity_compensation(tree: Tree, q: Scalars, *, time: Time = None) -> list[S
     return commanded_forces(tree, q, rest, rest, law="gravity_compensation", time=time)
 
 
-@kernel(
-    "q v q_ref", keywords="stiffness", method="rnea", optional="v_ref a_ref damping time", frame_free=True
-)
+@joint_law("stiffness", "v_ref a_ref damping time", method="rnea")
 def feedback_linearization(
     tree: Tree,
     q: Scalars,
@@ -101,7 +131,22 @@ def feedback_linearization(
     time: Time = None,
     **gains: Unpack[Gains],
 ) -> list[Scalar]:
-    """Return tau `(nv,)` of Eqs (1), (4); under constraints a is the nearest that these allow (Gauss)."""
+    """Compute tau = b + M a* `(…, nv)` [N m or N], with which the error e obeys e'' + B e' + K e = 0.
+
+    a* = a_ref - B (v - v_ref) - K (q - q_ref). e = `difference(q_ref, q)`, which for quaternions is the
+    rotation vector of the error. `q_ref (…, nq)`, `v_ref` and `a_ref` `(…, nv)`: the reference motion, at
+    rest by default. `stiffness` K [1/s^2] and `damping` B [1/s]: one number, or one for each velocity
+    variable; B is critical, 2 sqrt(K), by default. Every joint must be actuated; in a model with loops or
+    other constraints, a is the nearest to a* that these allow (Gauss).
+
+    Source: Todorov, "Using the dynamics for control".
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> tau = da.control.feedback_linearization(model, q, v, model.neutral(), stiffness=25.0, damping=10.0)
+    >>> np.allclose(da.forward_dynamics(model, q, v, tau), -10.0 * v - 25.0 * q)
+    True
+    """
     a = tracking_acceleration(tree, q, v, q_ref, v_ref, a_ref, **gains)
     K, k = allowed_accelerations(tree, q, v, time=time)
     if K:
@@ -109,11 +154,23 @@ def feedback_linearization(
     return commanded_forces(tree, q, v, a, law="feedback_linearization", time=time)
 
 
-@kernel("q v q_ref", keywords="stiffness", method="rnea", optional="damping time", frame_free=True)
+@joint_law("stiffness", "damping time", method="rnea")
 def posture_forces(
     tree: Tree, q: Scalars, v: Scalars, q_ref: Scalars, *, time: Time = None, **gains: Unpack[Gains]
 ) -> list[Scalar]:
-    """Return M a* `(nv,)`: feedback linearisation without the bias forces, for the null space of a task."""
+    """Compute tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b.
+
+    a* = -B v - K (q - q_ref). Pass the result to `operational_space` as `null_space` to move an arm towards
+    the posture q_ref as far as its task allows. Gains as in `feedback_linearization`.
+
+    Source: Todorov, "Using the dynamics for control".
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> tau = da.control.posture_forces(model, q, v, model.neutral(), stiffness=25.0)
+    >>> np.allclose(tau, da.mass_matrix(model, q) @ (-10.0 * v - 25.0 * q))
+    True
+    """
     a = tracking_acceleration(tree, q, v, q_ref, None, None, **gains)
     return differential_inverse_dynamics(tree, q, a, time=time)
 
@@ -336,15 +393,44 @@ class FrameRows(TypedDict, total=False):
     time: Time
 
 
-@kernel("q", method="ltdl", preconditions=HAS_INVERSE)
+@public("control", "q", method="ltdl", preconditions=HAS_INVERSE, options=FRAME_PARTS)
 def operational_inertia(model: Model, q: Scalars, where: Place, **rows: Unpack[FrameRows]) -> Matrix:
-    """Return Lambda `(m, m)` of a frame's rotation, position or both, three rows each; Eq. (1)."""
+    """Compute the operational-space inertia Lambda = (J M^-1 J^T)^-1 `(…, m, m)` of a frame.
+
+    The m = 6 rows are angular first, along world axes at the frame's origin [kg m^2, kg m, kg]; m = 3 without
+    the `rotation` or without the `position`. Lambda does not exist if rows are dependent or cannot move. In
+    models with loops M^-1 is restricted to the motions that the loops allow.
+
+    Source: Featherstone 2008 Eq. 7.12; Todorov, "Using the dynamics for control".
+
+    >>> model = da.models.arm6()
+    >>> q, v = model.random_state(0)
+    >>> hand = model.bodies[-1].name
+    >>> J = da.jacobian(model, q, hand)
+    >>> Lambda = da.control.operational_inertia(model, q, hand)
+    >>> np.allclose(Lambda @ J @ da.inverse_mass_matrix(model, q) @ J.T, np.eye(6))
+    True
+    """
     return _responses_and_inertia(model, q, where, **rows)[1]
 
 
-@kernel("q", method="ltdl", preconditions=HAS_INVERSE)
+@public("control", "q", method="ltdl", preconditions=HAS_INVERSE, options=FRAME_PARTS)
 def consistent_inverse(model: Model, q: Scalars, where: Place, **rows: Unpack[FrameRows]) -> Matrix:
-    """Return J# = M^-1 J^T Lambda `(nv, m)`, the inverse of J of least kinetic energy; Eq. (1)."""
+    """Compute the dynamically consistent inverse J# = M^-1 J^T Lambda `(…, nv, m)` of a frame's Jacobian.
+
+    Of all joint velocities with J v = x', J# x' has the least kinetic energy. 1 - J# J projects onto the
+    motions that do not move the frame, and its transpose onto the joint forces that do not accelerate it.
+    Loops are treated as in `operational_inertia`.
+
+    Source: Khatib 1987; Todorov, "Using the dynamics for control".
+
+    >>> model = da.models.arm7()
+    >>> q, v = model.random_state(0)
+    >>> hand = model.bodies[-1].name
+    >>> J, inverse = da.jacobian(model, q, hand), da.control.consistent_inverse(model, q, hand)
+    >>> np.allclose(J @ inverse, np.eye(6))
+    True
+    """
     Y, Lambda = _responses_and_inertia(model, q, where, **rows)
     return [[dot([y[r] for y in Y], column) for column in Lambda] for r in range(model.nv)]
 
@@ -388,7 +474,7 @@ def _parts(rotation: bool, position: bool) -> slice:
 # effort limits, and joints without motors have none.
 
 
-@kernel("q v q_ref", keywords="kp kd", name="pd", method="joints", optional="v_ref effort", frame_free=True)
+@joint_law("kp kd", "v_ref effort", name="pd", method="joints")
 def pd_forces(
     tree: Tree,
     q: Scalars,
@@ -400,19 +486,26 @@ def pd_forces(
     kd: Scalars,
     effort: Scalars | None = None,
 ) -> list[Scalar]:
-    """Return tau `(nv,)` [N m or N] of Eq. (1); `effort`: the greatest torques, by default the model's."""
+    """Compute tau = kp (q_ref - q) + kd (v_ref - v) `(…, nv)` [N m or N], limited to ± effort.
+
+    q_ref - q is `difference(q, q_ref)`, for a ball joint the rotation vector of the error. `q_ref (…, nq)`,
+    `v_ref (…, nv)`: the reference motion, at rest by default. `kp` [N m/rad or N/m] and `kd` [N m s/rad or N
+    s/m]: one number, or one for each velocity variable. `effort`: the largest torques or forces likewise; by
+    default the model's limits. Free joints, and joints not in `model.actuated`, have no motor and no force.
+    Applied for a step of dt the law is explicit: it requires dt kd well below the inertias; `stable_pd` does
+    not.
+
+    Source: the "voluntary" and "response" motions of physically based animation.
+
+    >>> model = da.models.two_link_arm()
+    >>> print(da.control.pd(model, [0.1, 0.0], [0.0, 1.0], [0.3, 0.0], kp=[10.0, 5.0], kd=1.0))
+    [ 2. -1.]
+    """
     terms = zip(kp, _errors(tree, q, q_ref), kd, _slips(v, v_ref), strict=True)
     return _clamp_torques(tree, [a * b + c * d for a, b, c, d in terms], effort)
 
 
-@kernel(
-    "q v q_ref",
-    keywords="kp kd dt",
-    name="stable_pd",
-    method="aba",
-    optional="v_ref effort time",
-    frame_free=True,
-)
+@joint_law("kp kd dt", "v_ref effort time", name="stable_pd", method="aba")
 def stable_pd_forces(
     tree: Tree,
     q: Scalars,
@@ -426,7 +519,22 @@ def stable_pd_forces(
     effort: Scalars | None = None,
     time: Time = None,
 ) -> list[Scalar]:
-    """Return tau `(nv,)` [N m or N] of Eq. (2) for a step of dt [s]; other arguments as in `pd_forces`."""
+    """Compute tau = kp (q_ref - q') + kd (v_ref - v') `(…, nv)` [N m or N], q' and v' after a step dt [s].
+
+    v' = v + dt a, q' = q + dt v' and (M + dt kd + dt^2 kp) a = kp (q_ref - q - dt v) + kd (v_ref - v) - b +
+    passive forces. Hold tau during the step; it is stable for all gains. The other arguments as in `pd`. In a
+    rollout `da.control.Servo` is the same law.
+
+    Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011, who leave out dt^2 kp.
+
+    >>> model = da.models.pendulum()
+    >>> q, v = np.array([0.0]), np.array([0.0])
+    >>> for _ in range(100):  # gains a thousand times beyond what `pd` stands at this step
+    ...     tau = da.control.stable_pd(model, q, v, [0.5], kp=1e6, kd=1e4, dt=0.01)
+    ...     q, v = da.step(model, q, v, tau, 0.01)
+    >>> print(q.round(4))
+    [0.5]
+    """
     driven = _driven(tree)
     kp, kd = ([x if on else 0.0 for x, on in zip(gain, driven, strict=True)] for gain in (kp, kd))
     e, slip = _errors(tree, q, q_ref), _slips(v, v_ref)

@@ -78,11 +78,8 @@ OWN_SHAPES: Final[Mapping[str, Shape]] = {
 
 def later(path: str) -> Callable[..., Any]:
     """Return a function `module:name` of dalembert that is imported when it is first called."""
-
-    def call(*args: Any, **options: Any) -> Any:
-        return pkgutil.resolve_name(f"dalembert.{path}")(*args, **options)
-
-    return call
+    resolve = functools.cache(lambda: pkgutil.resolve_name(f"dalembert.{path}"))
+    return lambda *args, **options: resolve()(*args, **options)
 
 
 @final
@@ -142,7 +139,8 @@ class LibraryFunction:
     arguments must have unit norm. `empty`: the shape of a result that has no entries. `returns`: the type of
     the results, a name of `api.records` where a class holds them. `subject`: the module of `dalembert.api`
     that publishes the function, "" for one that is compiled but not public by itself. `differentiable`:
-    whether `da.dynamics.derivative` takes it.
+    whether `da.dynamics.derivative` takes it. `by_place`: optional arrays that public calls may give by
+    place. `prepare(model, arrays)` checks the arrays of a public call, by name, and returns the algorithm's.
     """
 
     name: str
@@ -163,6 +161,8 @@ class LibraryFunction:
     empty: tuple[int, ...] | Shape | None = None
     returns: str = "Array"
     differentiable: bool = False
+    by_place: tuple[str, ...] = ()
+    prepare: Callable[[Model, dict[str, Any]], dict[str, Any]] | None = None
 
     @functools.cached_property
     def methods(self) -> Methods:
@@ -188,6 +188,7 @@ def public(
     keywords: str = "",
     optional: str = "time",
     loops: bool | tuple[str, ...] = (),
+    by_place: str = "external_forces forces",
     **more: Any,
 ) -> Callable[[F], F]:
     """Declare a public function: the decorated algorithm computes it and has its docstring.
@@ -204,6 +205,7 @@ def public(
             arguments=(*arguments.split(), *keywords.split()),
             keywords=tuple(keywords.split()),
             optional=tuple(optional.split()),
+            by_place=tuple(by_place.split()),
             loops=(more["method"],) if loops is True else loops or (),
             **more,
         )

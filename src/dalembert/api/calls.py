@@ -56,16 +56,17 @@ def alternative(name: str, applies: Callable[[Model], bool]) -> Callable[[Call],
 def parameters_of(declared: LibraryFunction) -> list[str]:
     """Return the parameters of the public function, as they stand in its definition and in stubs."""
     arrays = [f"{name}: ArrayLike | None = None" for name in declared.optional]
-    places = {f"{name}: ArrayLike | None = None" for name in ("external_forces", "forces")}
+    places = {f"{name}: ArrayLike | None = None" for name in declared.by_place}
     options = {name: f"{name}: {option.annotation}" for name, option in declared.options.items()}
     required = [options.pop(name) for name, option in declared.options.items() if option.default is REQUIRED]
     out = "Array" if declared.returns == "Array" else "tuple[Array, ...]"
     return [
         "model: Model",
-        *(f"{name}: ArrayLike" for name in declared.arguments),
+        *(f"{name}: ArrayLike" for name in declared.arguments if name not in declared.keywords),
         *required,
         *(item for item in arrays if item in places),
         "*",
+        *(f"{name}: ArrayLike" for name in declared.keywords),
         *(['external_frame: ForceFrame = "body"'] if "external_forces" in declared.optional else []),
         *(f"{text} = {_literal(declared.options[name].default)}" for name, text in options.items()),
         *(["method: str | None = None"] if declared.others else []),
@@ -105,7 +106,7 @@ def make_public(declared: LibraryFunction, module: str) -> Call:
         name=declared.name,
         parameters=", ".join(parameters),
         returns=declared.returns,
-        is_plain=" and ".join(is_plain),
+        is_plain=" and ".join(is_plain) if declared.prepare is None else "False",
         key=f"({', '.join([repr(declared.name), *declared.options])})",
         static=", ".join(f'"{name}": {name}' for name in declared.options),
         record="record(model, *" if declared.returns in RECORDS else "(",
@@ -161,6 +162,11 @@ def _call_with_options(
 ) -> Any:
     if not isinstance(model, Model):
         raise no_model(declared.name, model)
+    if declared.prepare is not None:
+        given = declared.prepare(model, dict(zip(declared.arguments, values, strict=True)) | given)
+        arrays = {name: given[name] for name in declared.optional if given[name] is not None}
+        values = tuple(given[name] for name in declared.arguments)
+        return _run(model, declared.name, values, arrays, None, {}, given["out"], given["check"])
     arrays, method, options = read_options(declared, model, given)
     compute = _alternative(declared, model) if method is None else None
     if compute is not None:

@@ -113,6 +113,19 @@ def connection_term(
 ) -> Array:
     """Compute Gamma_ij^k v_i u_j = M^-1 C(q, v) u `(…, nv)`, the connection's part of nabla_v u."""
 
+def consistent_inverse(
+    model: Model,
+    q: ArrayLike,
+    frame_name: str,
+    *,
+    rotation: bool = True,
+    position: bool = True,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute the dynamically consistent inverse J# = M^-1 J^T Lambda `(…, nv, m)` of a frame's Jacobian."""
+
 def constraint_bias(
     model: Model,
     q: ArrayLike,
@@ -184,6 +197,22 @@ def difference(
     model: Model, q0: ArrayLike, q1: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """Return the displacement dv `(…, nv)` [rad or m] at q0 with `integrate(model, q0, dv) = q1`."""
+
+def feedback_linearization(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    a_ref: ArrayLike | None = None,
+    *,
+    stiffness: ArrayLike,
+    damping: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute tau = b + M a* `(…, nv)` [N m or N], with which the error e obeys e'' + B e' + K e = 0."""
 
 def floating_base_equations(
     model: Model,
@@ -297,6 +326,16 @@ def geodesic_acceleration(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """Compute dv/dt = -M^-1 C(q, v) v `(…, nv)` [rad/s^2 or m/s^2], the motion without forces and gravity."""
+
+def gravity_compensation(
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute tau = g(q) = +dV/dq `(…, nv)` [N m or N], which holds the system at rest in any configuration."""
 
 def gravity_forces(
     model: Model,
@@ -559,10 +598,38 @@ def momentum_coordinates(
 def normalize(model: Model, q: ArrayLike, *, out: Array | None = None, check: Check = None) -> Array:
     """Return q `(…, nq)` with its quaternions scaled to unit norm, p' = p / |p|; nothing else changes."""
 
+def operational_inertia(
+    model: Model,
+    q: ArrayLike,
+    frame_name: str,
+    *,
+    rotation: bool = True,
+    position: bool = True,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute the operational-space inertia Lambda = (J M^-1 J^T)^-1 `(…, m, m)` of a frame."""
+
 def passive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N]."""
+
+def pd(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    *,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    effort: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute tau = kp (q_ref - q) + kd (v_ref - v) `(…, nv)` [N m or N], limited to ± effort."""
 
 def point_motion(
     model: Model,
@@ -576,6 +643,20 @@ def point_motion(
     check: Check = None,
 ) -> tuple[Array, Array, Array]:
     """Compute position p, velocity dp/dt and acceleration d²p/dt² of a frame's origin, `(…, 3)` each."""
+
+def posture_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    *,
+    stiffness: ArrayLike,
+    damping: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute tau_0 = M a* `(…, nv)` [N m or N]: `feedback_linearization` without the bias forces b."""
 
 def potential_energy(
     model: Model,
@@ -597,6 +678,23 @@ def potential_energy_regressor(
     check: Check = None,
 ) -> Array:
     """Compute the regressor y(q) `(…, 10 n_bodies)` of the potential energy V = y . pi [J]."""
+
+def stable_pd(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    q_ref: ArrayLike,
+    v_ref: ArrayLike | None = None,
+    *,
+    kp: ArrayLike,
+    kd: ArrayLike,
+    dt: ArrayLike,
+    effort: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute tau = kp (q_ref - q') + kd (v_ref - v') `(…, nv)` [N m or N], q' and v' after a step dt [s]."""
 
 def velocity_coordinates(
     model: Model, q: ArrayLike, p: ArrayLike, *, out: Array | None = None, check: Check = None

@@ -23,7 +23,7 @@ __all__ = ["compile", "jvp", "vjp"]
 DEVICES = ("cpu", "cuda")
 DTYPES = ("float64", "float32")
 
-CATALOGUED = ("dalembert.api.", "dalembert.control.")
+CATALOGUED = ("dalembert.api.", "dalembert.control")
 """Packages of array functions that are compiled as the catalogue says, not by a trace of their own."""
 
 UNCOMPILED = ("dalembert.analysis.", "dalembert.motion.")

@@ -14,7 +14,7 @@ from dalembert.algorithms.control_laws import stable_pd_forces
 from dalembert.call.arguments import ArrayArgument, as_array
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control.servo import Reference, Servo
+from dalembert.control import Reference, Servo
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, maximum, minimum
