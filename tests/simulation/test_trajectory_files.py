@@ -163,7 +163,7 @@ def test_what_is_at_rest_is_saved_so_that_it_loads(tmp_path: Path, monkeypatch: 
     model = da.models.double_pendulum()
     q = np.zeros((40, 1000, 2))
     trajectory = da.Trajectory(model, np.arange(1000.0), q, q, q[:, 1:])
-    monkeypatch.setattr("dalembert.simulation.trajectory_files.SMALL_BYTES", 10_000)
+    monkeypatch.setattr("dalembert.simulation.trajectory.SMALL_BYTES", 10_000)
     monkeypatch.setattr(npz, "SMALL_BYTES", 10_000)
     trajectory.save(tmp_path / "a.npz")
     back = da.Trajectory.load(tmp_path / "a.npz")

@@ -31,10 +31,10 @@ from dalembert.contact.pairs import ContactPair
 from dalembert.errors import ArgumentError, DalembertError, FileError, UnknownNameError
 from dalembert.formats.meshes import with_hulls
 from dalembert.formats.mjcf import read_mjcf
+from dalembert.formats.npz import open_archive
 from dalembert.formats.resources import read_regular_file
 from dalembert.model.configuration import normalize
 from dalembert.simulation import SimulationWarning
-from dalembert.simulation.trajectory_files import arrays_of
 
 Array = npt.NDArray[np.float64]
 
@@ -233,7 +233,8 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
 
 def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:
     """Read the last frame (of the first sample) of a trajectory, or arrays q and v."""
-    arrays = arrays_of(path, ("q", "v"))
+    with open_archive(path) as archive:
+        arrays = {name: archive.array(name, "fi") for name in ("q", "v") if name in archive.names}
     if "q" not in arrays:
         raise FileError(f"{path} holds no array q")
     for name, array in tuple(arrays.items()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, TypeAlias, final
@@ -15,12 +15,12 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.integrators import CentroidalCoordinates, State, StepConditions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stepping import T_STAB
-from dalembert.call.arguments import ArrayArgument, as_array
+from dalembert.call.arguments import Array, ArrayArgument, as_array
 from dalembert.compiler.compiled import compile
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model
 from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.recording import RecordedFunction, kept_kernel
+from dalembert.compiler.recording import kept_kernel
 from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.model.model import Model
@@ -35,7 +35,6 @@ from dalembert.simulation.trajectory import Trajectory
 # degree four through the same stages. Dormand & Prince 1980; Shampine 1986 for the polynomial; Hairer,
 # Norsett and Wanner, "Solving Ordinary Differential Equations I", sections II.4 to II.6, for step control.
 
-Array: TypeAlias = npt.NDArray[Any]
 Rate: TypeAlias = Callable[[float, Array], Array]
 """dx/dt of (t, x)."""
 
@@ -102,9 +101,7 @@ def stages(rate: Rate, t: float, x: Array, k1: Array, h: float) -> tuple[Array, 
 
 
 def next_factor(error: float, before: float) -> float:
-    """Return the ratio of the next step to this one, from the `error` of this step, 1 at the tolerance, and
-    of the last.
-    """
+    """Return the ratio of the next step to this one by its error, 1 at the tolerance, and that before it."""
     if error == 0.0:
         return GROW
     if not np.isfinite(error):
@@ -131,55 +128,75 @@ def first_step(rate: Rate, t: float, x: Array, k1: Array, allowed: Callable[[Arr
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class FlyingSystem:
-    """x = (y, w) of `algorithms.flight`: quaternions in it need not have unit norm. Passive forces act."""
+    """A model under torques that are held, or under a policy: dx/dt of x = (y, w) of `CentroidalCoordinates`.
 
-    model: Model
-    positions: int
-    policy: RecordedFunction | None
-    held: Array
-    rates: CompiledFunction
-    there: CompiledFunction
-    back: CompiledFunction
+    Quaternions in x need not have unit norm. Passive forces act.
+    """
 
-    @staticmethod
-    def of(model: Model, tau: npt.ArrayLike | Policy | None) -> FlyingSystem:
-        """Return the system under torques that are held, or under a policy."""
-        policy = tau if callable(tau) else None
-        held = np.zeros(model.nv)
-        if tau is not None and policy is None:
-            held = as_array("tau", tau, (model.nv,))
-            if held.shape != (model.nv,):
-                raise ShapeError(f"tau has the shape {held.shape}; give ({model.nv},), or a policy")
-            if not np.isfinite(held).all():
+    def __init__(self, model: Model, tau: npt.ArrayLike | Policy | None) -> None:
+        self.model, self.held = model, np.zeros(model.nv)
+        self.policy = recorded_policy(tau, model) if callable(tau) else None
+        if tau is not None and not callable(tau):
+            self.held = as_array("tau", tau, (model.nv,))
+            if self.held.shape != (model.nv,):
+                raise ShapeError(f"tau has the shape {self.held.shape}; give ({model.nv},), or a policy")
+            if not np.isfinite(self.held).all():
                 raise ArgumentError("tau holds numbers that are not finite")
-        bodies = CentroidalCoordinates(model, None).bodies
-        positions = sum(body.nq for body in bodies)
-        own = None if policy is None else recorded_policy(policy, model)
-        functions = () if own is None else (own,)
-        found = kept_kernel(model, ("flying system",), functions, lambda: _compile_system(model, own))
-        return FlyingSystem(model, positions, own, held, *found)
+        self._bodies = CentroidalCoordinates(model, None).bodies
+        self._positions = sum(body.nq for body in self._bodies)
+        functions = () if self.policy is None else (self.policy,)
+        self._rates, self._there, self._back = kept_kernel(
+            model, ("flying system",), functions, self._compile
+        )
+
+    def _compile(self) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
+        """Compile the rates, the map to x and the map back."""
+        model, policy = self.model, self.policy
+        stabilization = T_STAB if is_constrained(model) and model.closure is None else None
+
+        def now(time: Any) -> Any:
+            return time if model.time_dependent else None
+
+        def rates(model: Model, time: Any, y: Any, w: Any, tau: Any) -> Any:
+            tree = aligned(model)
+            coordinates = CentroidalCoordinates(tree, now(time))
+            whole = coordinates.from_centroidal(State(list(y), list(w)), 0.0)
+            forces = tau if policy is None else policy(model, time, whole.q, whole.v)
+            conditions = StepConditions(tree, forces, {"time": now(time)}, True, stabilization)
+            found = coordinates.rates(whole, conditions.acceleration(whole.q, whole.v, 0.0))
+            return found.q, found.v
+
+        def there(model: Model, q: Any, v: Any) -> Any:
+            found = CentroidalCoordinates(model, None).to_centroidal(State(list(q), list(v)))
+            return found.q, found.v
+
+        def back(model: Model, time: Any, y: Any, w: Any) -> Any:
+            found = CentroidalCoordinates(model, now(time)).from_centroidal(State(list(y), list(w)), 0.0)
+            return found.q, found.v
+
+        shapes = {"y": self._positions, "w": sum(body.nv for body in self._bodies)}
+        onward = compile(rates, model, inputs=shapes)
+        return onward, compile(there, model), compile(back, model, inputs=shapes)
 
     def rate(self, t: float, x: Array) -> Array:
         """Return dx/dt."""
-        n = self.positions
-        return np.concatenate(self.rates(t, x[:n], x[n:], self.held))
+        return np.concatenate(self._rates(t, *np.split(x, [self._positions]), self.held))
 
     def to_centroidal(self, q: Array, v: Array) -> Array:
         """Return x of a state."""
-        return np.concatenate(self.there(q, v))
+        return np.concatenate(self._there(q, v))
 
     def from_centroidal(self, times: Array, x: Array) -> tuple[Array, Array]:
         """Return states `(n, nq)`, `(n, nv)` of x `(n, size)`."""
-        n = self.positions
-        q, v = self.back(times, np.ascontiguousarray(x[:, :n]), np.ascontiguousarray(x[:, n:]))
+        parts = np.split(x, [self._positions], axis=1)
+        q, v = self._back(times, *map(np.ascontiguousarray, parts))
         return q, v
 
     def normalize_quaternions(self, x: Array) -> Array:
         """Normalise the quaternions in x; the state stays the same."""
         place, new = 0, x.copy()
-        for body in CentroidalCoordinates(self.model, None).bodies:
+        for body in self._bodies:
             for part in body.joint.unit_quaternions:
                 own = slice(place + part.start, place + part.stop)
                 new[own] = x[own] / np.linalg.norm(x[own])
@@ -188,50 +205,14 @@ class FlyingSystem:
 
     def torques(self, times: Array, q: Array, v: Array) -> Array:
         """Return tau `(n, nv)` in states `(n, …)`."""
-        if self.policy is None:
-            return np.tile(self.held, (len(times), 1))
         model, policy = self.model, self.policy
-
-        def made() -> CompiledFunction:
-            arguments = tuple(ArrayArgument(item.name, item.shape) for item in policy.trace.inputs)
-            return CompiledFunction(Recipe("torques", policy, model, arguments, traced=policy.trace))
-
-        return np.asarray(kept_kernel(model, ("policy",), (policy,), made)(times, q, v))
-
-
-def _compile_system(
-    model: Model, policy: RecordedFunction | None
-) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
-    """Compile the rates, the map to x and the map back."""
-    stabilization = T_STAB if is_constrained(model) and model.closure is None else None
-
-    def now(time: Any) -> Any:
-        return time if model.time_dependent else None
-
-    def rates(model: Model, time: Any, y: Any, w: Any, tau: Any) -> Any:
-        tree = aligned(model)
-        coordinates = CentroidalCoordinates(tree, now(time))
-        whole = coordinates.from_centroidal(State(list(y), list(w)), 0.0)
-        forces = tau if policy is None else policy(model, time, whole.q, whole.v)
-        conditions = StepConditions(tree, forces, {"time": now(time)}, True, stabilization)
-        found = coordinates.rates(whole, conditions.acceleration(whole.q, whole.v, 0.0))
-        return found.q, found.v
-
-    def there(model: Model, q: Any, v: Any) -> Any:
-        found = CentroidalCoordinates(model, None).to_centroidal(State(list(q), list(v)))
-        return found.q, found.v
-
-    def back(model: Model, time: Any, y: Any, w: Any) -> Any:
-        found = CentroidalCoordinates(model, now(time)).from_centroidal(State(list(y), list(w)), 0.0)
-        return found.q, found.v
-
-    bodies = CentroidalCoordinates(model, None).bodies
-    shapes = {"y": sum(body.nq for body in bodies), "w": sum(body.nv for body in bodies)}
-    return (
-        compile(rates, model, inputs=shapes),
-        compile(there, model),
-        compile(back, model, inputs=shapes),
-    )
+        if policy is None:
+            return np.tile(self.held, (len(times), 1))
+        arguments = tuple(ArrayArgument(item.name, item.shape) for item in policy.trace.inputs)
+        recipe = Recipe("torques", policy, model, arguments, traced=policy.trace)
+        return np.asarray(
+            kept_kernel(model, ("policy",), (policy,), lambda: CompiledFunction(recipe))(times, q, v)
+        )
 
 
 # Events of a motion between its steps: functions of the state that pass zero.
@@ -301,20 +282,16 @@ class Happening:
     v: Array
 
 
-def events_of(events: Any) -> list[Event]:
-    """Return a list of events: one event or several, or functions of (t, q, v)."""
-    listed = [events] if callable(events) or isinstance(events, Event) else list(events or ())
-    return [item if isinstance(item, Event) else Event(item) for item in listed]
-
-
 @final
 class Watches:
     """Events, their values at the end of the last step, and what has happened."""
 
-    def __init__(self, system: FlyingSystem, events: Sequence[Event], t: float, q: Array, v: Array) -> None:
+    def __init__(self, system: FlyingSystem, events: Any, t: float, q: Array, v: Array) -> None:
+        """`events`: one event or several, or functions of (t, q, v)."""
         self._system = system
-        self._events = events
-        self._values = [event.value(t, q, v) for event in events]
+        listed = [events] if callable(events) or isinstance(events, Event) else list(events or ())
+        self._events = [item if isinstance(item, Event) else Event(item) for item in listed]
+        self._values = [event.value(t, q, v) for event in self._events]
         self.happenings: list[Happening] = []
 
     def look(self, span: Span, end: float) -> float | None:
@@ -340,9 +317,7 @@ class Watches:
         return None
 
     def _locate(self, event: Event, span: Span, a: float, g_a: float, b: float, g_b: float) -> Happening:
-        """Locate the first zero between a and b: false position with halved weights (Illinois), else
-        bisection.
-        """
+        """Locate the first zero from a to b: false position with halved weights (Illinois), or bisection."""
 
         def state(time: float) -> tuple[Array, Array]:
             q, v = self._system.from_centroidal(np.array([time]), span.at(np.array([time])))
@@ -461,7 +436,14 @@ def integrate_adaptive(
     """
     if not isinstance(model, Model):
         raise no_model("integrate_adaptive", model)
-    q0, v0 = _state(model, q, v)
+    q0, v0 = as_array("q", q, (model.nq,)), as_array("v", v, (model.nv,))
+    if q0.ndim != 1 or v0.ndim != 1:
+        raise ShapeError(
+            f"integrate_adaptive: q and v have the shapes {q0.shape} and {v0.shape}; every sample has "
+            "steps of its own, so call it for one at a time"
+        )
+    require_finite("q", q0)
+    require_finite("v", v0)
     span, t = _number("duration", duration, least=0.0), _number("start", start)
     tolerances = _number("rtol", rtol, least=0.0), _number("atol", atol, least=0.0)
     if tolerances[0] < 1e-14 and tolerances[1] <= 0.0:
@@ -477,8 +459,8 @@ def integrate_adaptive(
             "give a policy, or take da.rollout"
         )
     require_closed_loops(model, q0, v0, np.array(t))
-    system = FlyingSystem.of(model, tau)
-    watches = Watches(system, events_of(events), t, q0, v0)
+    system = FlyingSystem(model, tau)
+    watches = Watches(system, events, t, q0, v0)
 
     def error_scale(x: Array) -> Array:
         return np.maximum(tolerances[1] + tolerances[0] * np.abs(x), 1e-300)
@@ -529,18 +511,6 @@ def integrate_adaptive(
     return AdaptiveMotion(
         model, time, states, speeds, happenings, rejected, evaluations, tuple(spans), system
     )
-
-
-def _state(model: Model, q: npt.ArrayLike, v: npt.ArrayLike) -> tuple[Array, Array]:
-    q0, v0 = as_array("q", q, (model.nq,)), as_array("v", v, (model.nv,))
-    if q0.ndim != 1 or v0.ndim != 1:
-        raise ShapeError(
-            f"integrate_adaptive: q and v have the shapes {q0.shape} and {v0.shape}; every sample has "
-            "steps of its own, so call it for one at a time"
-        )
-    require_finite("q", q0)
-    require_finite("v", v0)
-    return q0, v0
 
 
 def _number(name: str, value: Any, least: float = -math.inf) -> float:

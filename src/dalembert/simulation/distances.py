@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
-from dalembert.call.arguments import ArrayArgument
+from dalembert.call.arguments import Array, ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import source_digest
 from dalembert.compiler.lowering import Recipe
@@ -24,8 +24,6 @@ from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar
 from dalembert.spatial import Transform
-
-Array = npt.NDArray[Any]
 
 
 class Distances(NamedTuple):
@@ -148,11 +146,11 @@ def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
 
     def nearest(tree: Model, q: Sequence[Scalar]) -> tuple[Any, ...]:
         found = _points(forward_kinematics(tree, q), pairs)
-        return (
-            [point.gap for point in found],
+        normals, positions = (
             [list(point.normal) for point in found],
             [list(point.position) for point in found],
         )
+        return [point.gap for point in found], normals, positions
 
     return compiled_for_pairs(model, "distances", nearest, {"q": (model.nq,)}, pairs)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws import stable_pd_forces
-from dalembert.call.arguments import ArrayArgument, as_array
+from dalembert.call.arguments import Array, ArrayArgument, as_array
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
 from dalembert.control import Reference, Servo
@@ -21,7 +21,6 @@ from dalembert.scalar import Scalar, maximum, minimum
 
 # The inputs of a simulated system: arrays for all steps, or step by step.
 
-Array: TypeAlias = npt.NDArray[Any]
 Callback: TypeAlias = Callable[[Array, Array, Array], npt.ArrayLike]
 """tau `(…, nv)` from the time `(…,)` and the state of all samples."""
 Policy: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
@@ -42,9 +41,7 @@ class Series(NamedTuple):
 
 
 def series(name: str, given: npt.ArrayLike, own: tuple[int, ...], steps: int) -> Series:
-    """Return a series from values `own` (held), `(…, 1, *own)` (held, sample by sample) or `(…, steps,
-    *own)`.
-    """
+    """Return a series from values `own` (held), `(…, 1, *own)` (held by sample) or `(…, steps, *own)`."""
     values = as_array(name, given, own)
     axis = values.ndim - len(own) - 1
     if axis < 0:
@@ -118,41 +115,8 @@ def forces_of(
 
 def drive_of(servo: Servo, model: Model) -> Drive:
     """Return the drive that a servo compiles into a step of a model."""
-    q_ref, v_ref = servo.q_ref, servo.v_ref
-    return Drive(
-        servo.driven(model),
-        q_ref if callable(q_ref) else None,
-        v_ref if callable(v_ref) else v_ref is not None,
-    )
-
-
-class Target(NamedTuple):
-    """An array that motors follow; `held`: it has no axis of steps."""
-
-    values: Any
-    held: bool
-
-
-def targets_of(servo: Servo, q0: Any) -> dict[str, Target]:
-    """Return q_ref and v_ref as far as they are arrays, on the host or on a GPU. A missing q_ref is the
-    start, `(…, nq)`, whose leading axes are samples, never steps."""
-    found = {}
-    if servo.q_ref is None:
-        found["q_ref"] = Target(q0, True)
-    elif not callable(servo.q_ref):
-        found["q_ref"] = Target(servo.q_ref, False)
-    if servo.v_ref is not None and not callable(servo.v_ref):
-        found["v_ref"] = Target(servo.v_ref, False)
-    return found
-
-
-def target_series(servo: Servo, model: Model, q0: Array, steps: int) -> dict[str, Series]:
-    """Return the targets of arrays on the host for all steps."""
-    sizes = {"q_ref": model.nq, "v_ref": model.nv}
-    return {
-        name: Series(values, False) if held else series(name, values, (sizes[name],), steps)
-        for name, (values, held) in targets_of(servo, q0).items()
-    }
+    v_ref = servo.v_ref if callable(servo.v_ref) else servo.v_ref is not None
+    return Drive(servo.driven(model), servo.q_ref if callable(servo.q_ref) else None, v_ref)
 
 
 @final
@@ -168,14 +132,19 @@ class Drive:
 
     def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
         """Return the drive with what the functions of the caller's compute now."""
-        q_ref, v_ref = self.q_ref, self.v_ref
-        return replace(
-            self,
-            q_ref=None if q_ref is None else _record_reference("q_ref", q_ref, model, model.nq, parameters),
-            v_ref=_record_reference("v_ref", v_ref, model, model.nv, parameters)
-            if callable(v_ref)
-            else v_ref,
-        )
+
+        def record(name: str, size: int) -> Any:
+            function = getattr(self, name)
+            if not callable(function):
+                return function
+
+            def call(model: Model, time: Scalar) -> list[Scalar]:
+                return _target(name, function, model, time, size)
+
+            time = [ArrayArgument("time", ())]
+            return record_function(f"reference {name}", function, model, time, parameters, call)
+
+        return replace(self, q_ref=record("q_ref", model.nq), v_ref=record("v_ref", model.nv))
 
     @property
     def has_functions(self) -> bool:
@@ -202,9 +171,8 @@ class Drive:
         q_ref, v_ref = self._targets(model, given, time)
         error: list[Scalar] = [0.0] * model.nv
         for body in model.bodies:
-            if body.dependence is None and set(range(body.v_slice.start, body.v_slice.stop)) & set(
-                self.driven
-            ):
+            own = range(body.v_slice.start, body.v_slice.stop)
+            if body.dependence is None and not set(own).isdisjoint(self.driven):
                 error[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
         # A sample without gains at a joint that others drive: a motor that does nothing.
         return [Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], 1e-12), effort[i]) for i in self.driven]
@@ -243,17 +211,6 @@ class Drive:
         if self.v_ref:
             return q_ref, _target("v_ref", self.v_ref, model, time, model.nv)
         return q_ref, [0.0] * model.nv
-
-
-def _record_reference(
-    name: str, function: Reference, model: Model, size: int, parameters: Sequence[ArrayArgument]
-) -> RecordedFunction:
-    def call(model: Model, time: Scalar) -> list[Scalar]:
-        return _target(name, function, model, time, size)
-
-    return record_function(
-        f"reference {name}", function, model, [ArrayArgument("time", ())], parameters, call
-    )
 
 
 def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:

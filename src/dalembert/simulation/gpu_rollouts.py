@@ -16,10 +16,8 @@ import numpy as np
 from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.device_arrays import Arithmetic
 from dalembert.compiler.gpu.rollout_launches import GpuRollout
-from dalembert.control import Servo
 from dalembert.errors import ArgumentError
 from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library, rollout_bridge_of
-from dalembert.simulation.drives import targets_of
 from dalembert.simulation.host_rollouts import RolloutRequest
 from dalembert.simulation.observers import IN_STEPS
 from dalembert.simulation.step_function import CAUSES, StepPlan
@@ -39,8 +37,8 @@ def rollout_on_gpu(asked: RolloutRequest) -> Trajectory:
     """Take all steps in one launch."""
     _refuse(asked.observers, asked.callback)
     plan = replace(asked.plan, watch=False)  # its pass costs a sixth of the speed of contact steps there
-    given, parameters = asked.given, asked.parameters
-    values = {**_arguments(plan, given, asked.dt, asked.start), **parameters}
+    asked, inputs = replace(asked, plan=plan), asked.inputs()
+    values = asked.initial() | {name: item.values for name, item in inputs.items()} | {**asked.parameters}
     known = [(name, value) for name, value in values.items() if is_on_gpu(value)]
     kind = _arithmetic([value for _, value in known])
     for name, value in known:
@@ -54,15 +52,12 @@ def rollout_on_gpu(asked: RolloutRequest) -> Trajectory:
         )
     if "reset" in values and is_on_gpu(values["reset"]):
         values["reset"] = kind.cast(values["reset"], dtype)
-    servo = given["controls"]
-    targets = targets_of(servo, given["q0"]) if isinstance(servo, Servo) else {}
-    held = [name for name, target in targets.items() if target.held]
     streams = tuple(
         name
-        for name in ("external_forces", "reset", "q_ref", "v_ref", "tau")
-        if name in values and name not in held and np.ndim(values[name]) > plan.argument_ranks[name]
+        for name, item in inputs.items()
+        if not item.held and np.ndim(values[name]) > len(plan.argument_shapes[name])
     )
-    kernel = plan.kernel(streams, tuple(parameters), dtype)
+    kernel = plan.kernel(streams, tuple(asked.parameters), dtype)
     starts = {number: STARTS[name] for number, name in enumerate(plan.results) if name in STARTS}
     run = kernel.on_gpu(values, steps=asked.steps, every=asked.every, starts=starts, unwanted=UNWANTED)
     return _trajectory(asked, plan, run, kind, values, streams, dtype)
@@ -108,22 +103,6 @@ def _refuse(observers: Mapping[str, object], callback: object) -> None:
             f'rollout: "{others[0]}" is not observed on a GPU; compute it from the frames, for instance '
             "da.dynamics.kinetic_energy(model, trajectory.q, trajectory.v)"
         )
-
-
-def _arguments(plan: StepPlan, given: Mapping[str, Any], dt: Any, start: float) -> dict[str, Any]:
-    """Return the arguments of a step by name."""
-    values: dict[str, Any] = {"q": given["q0"], "v": given["v0"], "dt": dt, "start": start}
-    controls = given["controls"]
-    if given["external_forces"] is not None:
-        values["external_forces"] = given["external_forces"]
-    if plan.resets:
-        values |= {"reset": given["reset"], "q_start": given["q0"], "v_start": given["v0"]}
-    if isinstance(controls, Servo):
-        values |= controls.gains(plan.model)
-        values |= {name: target.values for name, target in targets_of(controls, given["q0"]).items()}
-    elif not callable(controls):
-        values["tau"] = np.zeros(plan.model.nv) if controls is None else controls
-    return plan.initial | values
 
 
 def _trajectory(

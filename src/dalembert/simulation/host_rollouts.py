@@ -6,14 +6,13 @@ import contextlib
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.stepping import INTEGRATORS
-from dalembert.call.arguments import as_array
+from dalembert.call.arguments import Array, as_array
 from dalembert.compiler.rollout_execution import RolloutRun
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
@@ -22,21 +21,13 @@ from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choi
 from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
-from dalembert.simulation.drives import Asked, Callback, Series, series, target_series
-from dalembert.simulation.initial_state import (
-    batch_of_value,
-    checked_parameters,
-    overlaps,
-    require_closed_loops,
-    require_finite,
-)
+from dalembert.simulation.drives import Asked, Callback, Series, series
+from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observer, evaluate_observers
 from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, StepPlan, reported_gain
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
 
 # Records of contact points, some of which are selected anew in each step.
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 def contact_record(
@@ -121,7 +112,8 @@ def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> s
 def checked_steps(steps: object, controls: object, every: int) -> int:
     """Return the number of steps: as given, or that of the controls."""
     if steps is None:
-        shape = _shape_of(controls)
+        given: Any = () if controls is None or callable(controls) else controls
+        shape = tuple(given.shape) if is_foreign(given) else as_array("controls", given, ()).shape
         if len(shape) < 2:
             raise ArgumentError("rollout: say how many steps to take: steps=1000")
         steps = shape[-2]
@@ -131,12 +123,6 @@ def checked_steps(steps: object, controls: object, every: int) -> int:
             f"rollout: {count} steps are not a multiple of every={every}, so that no frame is at the end"
         )
     return count
-
-
-def _shape_of(controls: Any) -> tuple[int, ...]:
-    if controls is None or callable(controls):
-        return ()
-    return tuple(controls.shape) if is_foreign(controls) else as_array("controls", controls, ()).shape
 
 
 def whole(name: str, value: Any) -> int:
@@ -192,6 +178,34 @@ class RolloutRequest:
     callback: Callback | None
     progress: Callable[[int, int], None] | None
 
+    def initial(self) -> dict[str, Any]:
+        """Return the state that steps begin with, and the arguments that are the same in all of them."""
+        q, v, controls = self.given["q0"], self.given["v0"], self.given["controls"]
+        found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.start}
+        if self.plan.resets:
+            found |= {"q_start": q, "v_start": v}
+        return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
+
+    def inputs(self) -> dict[str, StepInput]:
+        """Return the arrays that act in steps, by the names of the step's arguments."""
+        given, controls = self.given, self.given["controls"]
+        found = {name: StepInput(given[name]) for name in ("external_forces", "reset")}
+        if isinstance(controls, Servo):
+            start = StepInput(given["q0"], held=True)  # its leading axes are samples, never steps
+            found["q_ref"] = start if controls.q_ref is None else StepInput(controls.q_ref)
+            found["v_ref"] = StepInput(controls.v_ref)
+        else:
+            found["tau"] = StepInput(np.zeros(self.plan.model.nv) if controls is None else controls)
+        absent = [name for name, item in found.items() if item.values is None or callable(item.values)]
+        return {name: item for name, item in found.items() if name not in absent}
+
+
+class StepInput(NamedTuple):
+    """An array that acts in steps, on the host or on a GPU; `held`: it has no axis of steps."""
+
+    values: Any
+    held: bool = False
+
 
 def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     """Take all steps of a rollout of arrays on the host."""
@@ -206,13 +220,21 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     require_room(model, v.shape[:-1], 0)
     require_finite("q0", q)
     require_finite("v0", v)
-    values = checked_parameters(model, asked.parameters)
-    acting = _acting(plan, given, q, steps)
+    own = {name: np.shape(model.value(name)) for name in asked.parameters}
+    values = {name: as_array(name, asked.parameters[name], own[name]).copy() for name in own}
+    asked = replace(asked, given={**given, "q0": q, "v0": v})
+    shapes = plan.argument_shapes
+    acting = {
+        name: Series(array, False)
+        if held
+        else series("controls" if name == "tau" else name, array, shapes[name], steps)
+        for name, (array, held) in asked.inputs().items()
+    }
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape}
-    batches |= {name: batch_of_value(model, name, value) for name, value in values.items()}
+    batches |= {name: value.shape[: value.ndim - len(own[name])] for name, value in values.items()}
     for name, item in acting.items():
-        own = plan.argument_ranks[name] + item.stepwise
-        batches["controls" if name == "tau" else name] = item.values.shape[: item.values.ndim - own]
+        axes = item.values.ndim - len(shapes[name]) - item.stepwise
+        batches["controls" if name == "tau" else name] = item.values.shape[:axes]
     batch, callback = batch_of(batches), None
     require_room(model, batch, steps if asked.callback is not None else steps // every)
     try:
@@ -221,10 +243,8 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
             callback = Asked(asked.callback, acting["tau"].values, start, dt)
         time = start + dt[..., np.newaxis] * np.arange(0, steps + 1, every)
         kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
-        arrays = _initial_arguments(plan, q, v, given["controls"]) | {
-            name: item.values for name, item in acting.items()
-        }
-        run = kernel.start(**arrays, dt=dt, start=start, steps=steps, every=every, parameters=values or None)
+        arrays = asked.initial() | {name: item.values for name, item in acting.items()}
+        run = kernel.start(**arrays, steps=steps, every=every, parameters=values or None)
     except MemoryError as error:
         raise ArgumentError(
             f"rollout: {steps // every} frames of this model are more than memory holds; {FEWER_FRAMES}"
@@ -237,31 +257,6 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
     interrupted = _advance(run, asked.progress, callback)
     return _trajectory(plan, run, time, begun, acting.get("tau"), asked.observers, values, interrupted)
-
-
-def _acting(plan: StepPlan, given: Mapping[str, Any], q: Array, steps: int) -> dict[str, Series]:
-    """Return the inputs of all steps that are known before, by the names of the step's arguments."""
-    model, controls = plan.model, given["controls"]
-    found = {}
-    if plan.external_frame is not None:
-        own = (len(model.bodies), 6)
-        found["external_forces"] = series("external_forces", given["external_forces"], own, steps)
-    if plan.resets:
-        found["reset"] = series("reset", given["reset"], (), steps)
-    if isinstance(controls, Servo):
-        return found | target_series(controls, model, q, steps)
-    if not callable(controls):
-        tau = np.zeros(model.nv) if controls is None else controls
-        found["tau"] = series("controls", tau, (model.nv,), steps)
-    return found
-
-
-def _initial_arguments(plan: StepPlan, q: Array, v: Array, controls: object) -> dict[str, Any]:
-    """Return the state that steps begin with, and the arguments that are the same in all of them."""
-    arrays: dict[str, Any] = plan.initial | {"q": q, "v": v}
-    if plan.resets:
-        arrays |= {"q_start": q, "v_start": v}
-    return arrays | (controls.gains(plan.model) if isinstance(controls, Servo) else {})
 
 
 def _advance(run: RolloutRun, progress: Callable[[int, int], None] | None, asked: Asked | None) -> bool:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
-from dalembert.call.arguments import as_array
-from dalembert.compiler.execution import CompiledFunction
+from dalembert.call.arguments import Array
 from dalembert.contact.broad_phase import Selection
 from dalembert.errors import ArgumentError, StateError
 from dalembert.model.model import Model
 from dalembert.simulation.distances import compiled_for_pairs
-
-Array: TypeAlias = npt.NDArray[Any]
 
 MAX_LOOP_GAP = 1e-2
 """Gaps [m, rad] up to which loops count as closed: steps leave smaller gaps and correct them."""
@@ -46,7 +42,14 @@ def require_closed_loops(
         return
     times = np.broadcast_to(time, q.shape[:-1])
     values = parameters or {}
-    gap, rate = _loop_check(model, tuple(values))(q, v, times, parameters=values or None)
+
+    def equations(tree: Model, q: Any, v: Any, time: Any) -> Any:
+        found = constraint_equations(tree, q, v, time=time if tree.time_dependent else None)
+        return list(found.position_error), list(found.velocity_error)
+
+    shapes = {"q": (model.nq,), "v": (model.nv,), "time": ()}
+    kernel = compiled_for_pairs(model, "loop equations", equations, shapes, parameters=tuple(values))
+    gap, rate = kernel(q, v, times, parameters=values or None)
     gap, rate = np.abs(gap).max(axis=-1, initial=0.0), np.abs(rate).max(axis=-1, initial=0.0)
     fast = MAX_RELATIVE_GAP_RATE * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
     for wrong, number, fact in (
@@ -72,7 +75,15 @@ def overlaps(
     """Return a message about shapes that overlap at the start, or None."""
     if not selection.pairs:
         return None
-    gap, which = _gaps(model, selection, tuple(parameters))(q, parameters=parameters or None)
+
+    def gaps(tree: Model, q: Any) -> Any:
+        found = selection.points(forward_kinematics(tree, q), 0.0)
+        return [item.point.gap for item in found.candidates], [*found.point_ids, -1.0]
+
+    name = f"gaps, {selection.active_count} chosen" if selection.active_count else "gaps"
+    shapes = {"q": (model.nq,)}
+    kernel = compiled_for_pairs(model, name, gaps, shapes, selection.pairs, tuple(parameters))
+    gap, which = kernel(q, parameters=parameters or None)
     deep = gap.min(axis=-1) < -MIN_REPORTED_OVERLAP
     if not np.any(deep):
         return None
@@ -90,38 +101,7 @@ def overlaps(
     )
 
 
-def _loop_check(model: Model, parameters: tuple[str, ...]) -> CompiledFunction:
-    def equations(tree: Model, q: Any, v: Any, time: Any) -> Any:
-        found = constraint_equations(tree, q, v, time=time if tree.time_dependent else None)
-        return list(found.position_error), list(found.velocity_error)
-
-    shapes = {"q": (model.nq,), "v": (model.nv,), "time": ()}
-    return compiled_for_pairs(model, "loop equations", equations, shapes, parameters=parameters)
-
-
-def _gaps(model: Model, selection: Selection, parameters: tuple[str, ...]) -> CompiledFunction:
-    def gaps(tree: Model, q: Any) -> Any:
-        found = selection.points(forward_kinematics(tree, q), 0.0)
-        return [item.point.gap for item in found.candidates], [*found.point_ids, -1.0]
-
-    name = f"gaps, {selection.active_count} chosen" if selection.active_count else "gaps"
-    return compiled_for_pairs(model, name, gaps, {"q": (model.nq,)}, selection.pairs, parameters)
-
-
 # Values of a model that a rollout was given at run time, for all samples or for each.
-
-
-def checked_parameters(model: Model, parameters: Mapping[str, Any] | None) -> dict[str, Array]:
-    """Return the values by name, as arrays `(…, *own)`."""
-    return {
-        name: as_array(name, value, np.shape(model.value(name))).copy()
-        for name, value in (parameters or {}).items()
-    }
-
-
-def batch_of_value(model: Model, name: str, value: Array) -> tuple[int, ...]:
-    """Return the batch shape of a value, () if it is the same for all samples."""
-    return value.shape[: value.ndim - np.ndim(model.value(name))]
 
 
 def for_frames(model: Model, parameters: Mapping[str, Array]) -> dict[str, Array]:

@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.energy_momentum import centroidal_momentum, kinetic_energy, potential_energy
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.api import kinematics
 from dalembert.api.records import Poses
-from dalembert.call.arguments import ArrayArgument
+from dalembert.call.arguments import Array, ArrayArgument
 from dalembert.compiler.compiled import compile
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
@@ -27,7 +26,6 @@ from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 from dalembert.simulation.initial_state import for_frames
 
-Array: TypeAlias = npt.NDArray[Any]
 Observer: TypeAlias = Callable[..., Any]
 Observe: TypeAlias = str | Mapping[str, Observer] | Iterable[str | Mapping[str, Observer]]
 
@@ -101,12 +99,16 @@ def poses_of(model: Model, time: Array, q: Array, parameters: Mapping[str, Array
         return kinematics.forward_kinematics(model, q, time=time if model.time_dependent else None)
     values = for_frames(model, parameters)
     key = ("poses", tuple(values))
-    found: CompiledFunction | None = model.functions.get(key)
-    if found is None:
-        found = model.functions[key] = compile(_poses, model, inputs={"t": ()}, parameters=tuple(values))
+
+    def poses(model: Model, t: Scalar, q: Any) -> Any:
+        found = forward_kinematics(model, q, **_time(model, t))
+        placed = [found[body] for body in model.bodies]
+        return [X.R.to_list() for X in placed], [X.p.to_list() for X in placed]
+
+    if key not in model.functions:
+        model.functions[key] = compile(poses, model, inputs={"t": ()}, parameters=tuple(values))
     times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
-    rotation, translation = found(times, q, parameters=values)
-    return Poses(model, rotation, translation)
+    return Poses(model, *model.functions[key](times, q, parameters=values))
 
 
 def _compile_observer(
@@ -115,46 +117,27 @@ def _compile_observer(
     """Return the kernel of an observer; one of the caller's as what it computes now."""
     arguments = (ArrayArgument("t", ()), ArrayArgument("q", (model.nq,)), ArrayArgument("v", (model.nv,)))
     values = tuple(ArrayArgument(item, np.shape(model.value(item))) for item in parameters)
+    key = ("observer", name, parameters)
     if _OF_STATES.get(name) is function:
-        key = ("observer", name, parameters)
-        found: CompiledFunction | None = model.functions.get(key)
-        if found is None:
-            recipe = Recipe(name, function, model, arguments, values)
-            found = model.functions[key] = CompiledFunction(recipe)
-        return found
+        if key not in model.functions:
+            model.functions[key] = CompiledFunction(Recipe(name, function, model, arguments, values))
+        return model.functions[key]  # type: ignore[no-any-return]
     own = record_function("observer", function, model, arguments, values)
-
-    def made() -> CompiledFunction:
-        return CompiledFunction(Recipe(name, own, model, arguments, values, traced=own.trace))
-
-    return kept_kernel(model, ("observer", name, parameters), (own,), made)
+    recipe = Recipe(name, own, model, arguments, values, traced=own.trace)
+    return kept_kernel(model, key, (own,), lambda: CompiledFunction(recipe))
 
 
-def _time(model: Model, t: Scalar) -> Scalar | None:
-    return t if model.time_dependent else None
-
-
-def _poses(model: Model, t: Scalar, q: Any) -> Any:
-    poses = forward_kinematics(model, q, time=_time(model, t))
-    placed = [poses[body] for body in model.bodies]
-    return [X.R.to_list() for X in placed], [X.p.to_list() for X in placed]
-
-
-def _energy(model: Model, t: Scalar, q: Any, v: Any) -> Scalar:
-    time = _time(model, t)
-    return kinetic_energy(model, q, v, time=time) + potential_energy(model, q, time=time)
-
-
-def _momentum(model: Model, t: Scalar, q: Any, v: Any) -> Any:
-    return centroidal_momentum(model, q, v, time=_time(model, t))
-
-
-def _constraint_error(model: Model, t: Scalar, q: Any, v: Any) -> Any:
-    return constraint_equations(model, q, v, time=_time(model, t)).position_error or np.zeros(0)
+def _time(model: Model, t: Scalar) -> dict[str, Scalar]:
+    return {"time": t if model.time_dependent else None}
 
 
 _OF_STATES: Final[dict[str, Observer]] = {
-    "energy": _energy,
-    "momentum": _momentum,
-    "constraint_error": _constraint_error,
+    "energy": lambda model, t, q, v: (
+        kinetic_energy(model, q, v, **_time(model, t)) + potential_energy(model, q, **_time(model, t))
+    ),
+    "momentum": lambda model, t, q, v: centroidal_momentum(model, q, v, **_time(model, t)),
+    "constraint_error": lambda model, t, q, v: (
+        constraint_equations(model, q, v, **_time(model, t)).position_error or np.zeros(0)
+    ),
 }
+"""Functions of the state, by name."""

@@ -251,9 +251,9 @@ class StepPlan:
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
 
     @cached_property
-    def argument_ranks(self) -> dict[str, int]:
-        """The number of axes of each argument of one sample."""
-        return {item.name: len(item.shape) for item in self.arguments}
+    def argument_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of each argument of one sample."""
+        return {item.name: item.shape for item in self.arguments}
 
     @cached_property
     def carried_results(self) -> dict[str, int]:

@@ -1,26 +1,39 @@
-"""The result of a simulation: states at frames, forces, contacts, and the outcome of each sample."""
+"""The result of a simulation: states at frames, forces, contacts, the outcome of each sample; its files."""
 
 from __future__ import annotations
 
+import importlib
+import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.api.records import Poses
-from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError
+from dalembert.call.arguments import Array
+from dalembert.errors import (
+    ArgumentError,
+    DalembertError,
+    DtypeError,
+    FileError,
+    MissingExtraError,
+    OutOfRangeError,
+    ShapeError,
+)
+from dalembert.formats.meshes import resolve_allowed_meshes
+from dalembert.formats.npz import MAX_RATIO, SMALL_BYTES, Archive, open_archive
+from dalembert.formats.resources import Resources, reported_as_file_errors
+from dalembert.host.atomic_files import replacing
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
+from dalembert.model.storage import parse
 from dalembert.motion.clip import MAX_GHOSTS, Clip, ContactForces, Frames, nearest_frames
 from dalembert.motion.differentiation import spline_slopes
 from dalembert.simulation.initial_state import of_samples
-
-Array: TypeAlias = npt.NDArray[Any]
 
 
 class SimulationWarning(RuntimeWarning):
@@ -234,9 +247,13 @@ class Trajectory:
         sample and frame, without contacts; needs pyarrow) or `.html` (a recording to look at in a browser).
         An earlier file of that name is replaced only once the new one is complete.
         """
-        from dalembert.simulation.trajectory_files import save
-
-        save(self, Path(path))
+        target = Path(path)
+        ending = target.suffix.lower()
+        if ending not in _WRITERS:
+            raise FileError(
+                f"{path}: a trajectory is saved as {', '.join(_WRITERS)}, not as {ending or 'no ending'}"
+            )
+        _WRITERS[ending](self, target)
 
     @staticmethod
     def load(
@@ -248,9 +265,17 @@ class Trajectory:
         `trusted`; others are not read, and `model.report` says so. A file that would unpack to more than 200
         times its size is refused.
         """
-        from dalembert.simulation.trajectory_files import load
-
-        return load(Path(path), roots=roots, trusted=trusted)
+        with reported_as_file_errors(str(path)), open_archive(path) as archive:
+            archive.check_sizes()
+            try:
+                head = _read_head(archive)
+                resources = Resources(Path(path).parent, [Path(root) for root in roots], trusted=trusted)
+                model = resolve_allowed_meshes(Model.from_json(head["model"]), resources)
+                return _read_trajectory(archive, head, model)
+            except FileError:
+                raise
+            except DalembertError as error:
+                raise FileError(f"{path} holds no trajectory of dalembert: {error}") from error
 
     def __repr__(self) -> str:
         batch = (
@@ -265,3 +290,170 @@ class Trajectory:
             + (", on a GPU" if self.on_gpu else "")
             + ">"
         )
+
+
+# Files: `.npz` holds all of a trajectory, `.parquet` is a table for other programs.
+
+FORMAT: Final = "dalembert trajectory 1"
+ARRAYS: Final = {"time": "f", "q": "f", "v": "f", "tau": "f"}
+OUTCOMES: Final = {"failed_at": "i", "cause": "U", "energy_gain": "f"}
+"""The arrays of frames and of samples, and the kinds of their elements."""
+LATER_OUTCOMES: Final = ["energy_gain"]
+"""Outcomes that files of earlier versions lack."""
+CONTACTS: Final = {"force": (3,), "position": (3,), "gap": ()}
+"""The arrays of contacts and their axes after those of frames and contact points."""
+
+
+def _read_head(archive: Archive) -> dict[str, Any]:
+    """Return what the archive says about itself, with entries of the types that `save` writes."""
+    said = parse(archive.text("head")) if "head" in archive.names else None
+    if not isinstance(said, dict) or "format" not in said:
+        raise FileError(f"{archive.path} holds no trajectory of dalembert: it has no head")
+    if said["format"] != FORMAT:
+        raise FileError(
+            f'{archive.path}: the format is "{str(said["format"])[:60]}"; this version reads "{FORMAT}"'
+        )
+    head: dict[str, Any] = {"parameters": [], "outcomes": [], **said}  # which earlier versions did not write
+    for name, is_valid in _HEAD.items():
+        if name not in head or not is_valid(head[name]):
+            raise FileError(f'{archive.path} holds no trajectory of dalembert: "{name}" is not as saved')
+    names = {"head", *ARRAYS, "failed_at", "cause", *head["outcomes"]}
+    names |= {f"observed {name}" for name in head["observed"]}
+    names |= {f"parameter {name}" for name in head["parameters"]}
+    archive.check_names(names | {f"contact {name}" for name in CONTACTS if head["contacts"] is not None})
+    return head
+
+
+def _are_names(entry: Any) -> bool:
+    return (
+        isinstance(entry, list) and all(isinstance(x, str) for x in entry) and len(set(entry)) == len(entry)
+    )
+
+
+def _are_pairs(entry: Any) -> bool:
+    return isinstance(entry, list) and all(
+        isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair) for pair in entry
+    )
+
+
+_HEAD: Final[dict[str, Callable[[Any], bool]]] = {
+    "model": lambda entry: isinstance(entry, str),
+    "contacts": lambda entry: entry is None or _are_pairs(entry),
+    "observed": _are_names,
+    "interrupted": lambda entry: isinstance(entry, bool),
+    "parameters": _are_names,
+    "outcomes": lambda entry: entry in ([], LATER_OUTCOMES),
+}
+"""Whether an entry of the head is as `save` writes it."""
+
+
+def _read_trajectory(archive: Archive, head: dict[str, Any], model: Model) -> Trajectory:
+    def read(name: str, kinds: str, *shapes: tuple[int, ...]) -> Array:
+        """Return an array, of one of the shapes where they are known."""
+        array = archive.array(name, kinds)
+        if shapes and array.shape not in shapes:
+            raise FileError(f'{archive.path}: "{name[:60]}" has the shape {array.shape}, not {shapes[-1]}')
+        return array
+
+    arrays = {name: read(name, kinds) for name, kinds in ARRAYS.items()}
+    if arrays["q"].ndim < 2:
+        raise FileError(f'{archive.path}: "q" has the shape {arrays["q"].shape}; frames are missing')
+    *batch, frames = arrays["q"].shape[:-1]
+    observed = {name: read(f"observed {name}", "fib") for name in head["observed"]}
+    for name, array in observed.items():
+        if array.shape[: len(batch) + 1] != (*batch, frames):
+            raise FileError(
+                f'{archive.path}: "observed {name[:60]}" has the shape {array.shape}; '
+                f"it begins with {(*batch, frames)}"
+            )
+    arrays |= {
+        name: read(name, kinds, tuple(batch)) for name, kinds in OUTCOMES.items() if name in archive.names
+    }
+    contacts = None
+    if head["contacts"] is not None:
+        points = (*batch, frames - 1, len(head["contacts"]))
+        values = (read(f"contact {name}", "f", (*points, *axes)) for name, axes in CONTACTS.items())
+        contacts = ContactRecord(tuple((first, second) for first, second in head["contacts"]), *values)
+    own = {name: np.shape(model.value(name)) for name in head["parameters"]}
+    parameters = {name: read(f"parameter {name}", "fi", own[name], (*batch, *own[name])) for name in own}
+    return Trajectory(
+        model=model,
+        **arrays,
+        contacts=contacts,
+        observed=observed,
+        interrupted=head["interrupted"],
+        parameters=parameters,
+    )
+
+
+def _save_npz(trajectory: Trajectory, path: Path) -> None:
+    contacts = trajectory.contacts
+    head = {
+        "format": FORMAT,
+        "model": trajectory.model.to_json(),
+        "contacts": None if contacts is None else contacts.names,
+        "observed": list(trajectory.observed),
+        "interrupted": trajectory.interrupted,
+        "parameters": list(trajectory.parameters),
+        "outcomes": LATER_OUTCOMES,
+    }
+    arrays: dict[str, Any] = {"head": np.array(json.dumps(head))}
+    arrays |= {name: getattr(trajectory, name) for name in (*ARRAYS, *OUTCOMES)}
+    if contacts is not None:
+        arrays |= {f"contact {name}": getattr(contacts, name) for name in CONTACTS}
+    arrays |= {f"observed {name}": array for name, array in trajectory.observed.items()}
+    arrays |= {f"parameter {name}": array for name, array in trajectory.parameters.items()}
+    with replacing(path) as file:
+        np.savez_compressed(file, **arrays)
+        whole = sum(np.asarray(array).nbytes for array in arrays.values())
+        # Nothing but zeros packs 1000 times smaller, and readers take such a file for a bomb.
+        if file.seekable() and whole > SMALL_BYTES and whole > MAX_RATIO // 2 * file.tell():
+            file.seek(0)
+            file.truncate()
+            np.savez(file, **arrays)
+
+
+def _save_parquet(trajectory: Trajectory, path: Path) -> None:
+    """Write one row per sample and frame: sample, frame, time, q, v, tau (NaN in the first one), observed."""
+    try:
+        import pyarrow  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        from pyarrow import parquet
+    except ImportError as error:
+        raise MissingExtraError(
+            "writing .parquet needs pyarrow: pip install 'dalembert[parquet]'; .npz needs nothing"
+        ) from error
+    samples, frames = trajectory.failed_at.size, len(trajectory)
+    if samples == 0:
+        raise ArgumentError("a batch without samples is not a table; save it as .npz")
+    shape = (*trajectory.batch, frames)
+    columns: dict[str, Any] = {
+        "sample": np.repeat(np.arange(samples), frames),
+        "frame": np.tile(np.arange(frames), samples),
+        "time": np.broadcast_to(trajectory.time, shape).ravel(),
+    }
+    missing = np.full((*trajectory.batch, 1, trajectory.model.nv), np.nan)
+    tables = {"q": trajectory.q, "v": trajectory.v, "tau": np.concatenate([missing, trajectory.tau], axis=-2)}
+    for name, array in (*tables.items(), *trajectory.observed.items()):
+        flat = array.reshape(samples * frames, -1)
+        single = array.shape == shape
+        own = {name if single else f"{name}_{k}": flat[:, k] for k in range(flat.shape[1])}
+        if taken := [column for column in (*own, name) if column in columns]:
+            raise ArgumentError(f'the table has a column "{taken[0]}" already; observe it under another name')
+        columns |= own
+    table = pyarrow.table(columns)
+    model = {b"dalembert model": trajectory.model.to_json().encode()}
+    with replacing(path) as file:
+        parquet.write_table(table.replace_schema_metadata(model), file)
+
+
+def _save_html(trajectory: Trajectory, path: Path) -> None:
+    # By name, since the viewer is a room above this one; it is imported when it is first asked for.
+    importlib.import_module("dalembert.viewer").record(trajectory, path)
+
+
+_WRITERS: Final[dict[str, Callable[[Trajectory, Path], None]]] = {
+    ".npz": _save_npz,
+    ".parquet": _save_parquet,
+    ".html": _save_html,
+}
+"""The writer of a trajectory by the ending of the file."""
