@@ -110,9 +110,7 @@ _JOINT_NAMES: Final = (
 
 
 def body_part(name: str, *, by_joints: bool) -> str | None:
-    """Return the part of the body that a bone's name indicates; `by_joints` if bones are named after their
-    joints.
-    """
+    """Return the body part that a bone's name indicates; `by_joints`: bones are named after their joints."""
     lowered = name.lower()
     for part, pattern in (*_JOINT_NAMES, *_BONE_NAMES) if by_joints else _BONE_NAMES:
         if re.search(pattern, lowered):
@@ -127,9 +125,7 @@ def body_parts(bones: Sequence[Bone]) -> list[str | None]:
 
 
 def segments(bones: Sequence[Bone]) -> list[list[Array]]:
-    """Return, for each bone, the distinct end points in its frame: the joints that it carries, and its
-    tips.
-    """
+    """Return for each bone the distinct end points in its frame: the joints that it carries, and its tips."""
     ends: list[list[Array]] = [[tip.offset for tip in bone.tips] for bone in bones]
     for bone in bones:
         if bone.parent >= 0:
@@ -162,9 +158,7 @@ def segment_masses(bones: Sequence[Bone], mass: float) -> list[float]:
 
 
 def segment_shapes(ends: Sequence[Array], mass: float) -> list[Solid]:
-    """Return capsules from the origin to the ends [m] that together weigh `mass` [kg] at the body's
-    density.
-    """
+    """Return capsules from the origin to the ends [m] that weigh `mass` [kg] at the body's density."""
     lengths = [float(np.linalg.norm(end)) for end in ends]
     if not sum(lengths) > 0.0:  # no ends, or lengths that underflow
         return [Sphere(math.cbrt(3.0 * mass / (4.0 * math.pi * BODY_DENSITY)))]
@@ -184,9 +178,7 @@ def stature(bones: Sequence[Bone]) -> float:
     """
     parts = body_parts(bones)
     poses: list[tuple[Array, Array, float]] = []  # rotation, place, and length along the bones from the root
-    heights: list[float] = []
-    head: list[float] = []
-    ankle: list[float] = []
+    heights, head, ankle = list[float](), list[float](), list[float]()
     for bone, part, ends in zip(bones, parts, segments(bones)):
         R, p, reach = np.eye(3), np.zeros(3), 0.0
         if bone.parent >= 0:
@@ -205,9 +197,7 @@ def stature(bones: Sequence[Bone]) -> float:
 
 
 def _capsule_radius(volume: float, length: float) -> float:
-    """Solve pi r^2 (length + 4/3 r) = volume for r by Newton's method from above, where it converges
-    monotonically.
-    """
+    """Solve pi r^2 (length + 4/3 r) = volume by Newton's method from above, where it is monotonic."""
     r = min(math.sqrt(volume / (math.pi * length)), math.cbrt(3.0 * volume / (4.0 * math.pi)))
     for _ in range(60):
         excess = math.pi * r * r * (length + 4.0 / 3.0 * r) - volume
@@ -224,9 +214,7 @@ _UNIT = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def character(recording: Recording, *, scale: float, rotations: Rotations, mass: float) -> Model:
-    """Build the model of a skeleton with z up: one body for each bone, one frame for each tip, `scale` [m per
-    file unit].
-    """
+    """Build the model of a skeleton with z up, a body per bone, a frame per tip, `scale` [m per unit]."""
     bones = recording.bones
     builder = ModelBuilder(name=recording.file)
     masses = segment_masses(bones, mass)
@@ -285,15 +273,15 @@ def _joint(bone: Bone, rotations: Rotations) -> Joint:
     moves, turns = bone.positions, bone.rotations
     if len(moves) == 3 and len(turns) == 3 and rotations == "quaternion":
         return Free()
-    joints: list[Joint] = [Translation()] if len(moves) == 3 else [Prismatic(_UNIT[axis]) for axis in moves]
+    parts: list[Joint] = [Translation()] if len(moves) == 3 else [Prismatic(_UNIT[axis]) for axis in moves]
     if len(turns) == 3:
-        joints.append(Spherical() if rotations == "quaternion" else SphericalEuler("".join(turns)))
+        parts.append(Spherical() if rotations == "quaternion" else SphericalEuler("".join(turns)))
     elif turns:
         axes = [_UNIT[axis] for axis in turns]
-        joints.append(Universal(*axes) if len(axes) == 2 else Revolute(*axes))
-    if not joints:
+        parts.append(Universal(*axes) if len(axes) == 2 else Revolute(*axes))
+    if not parts:
         return Fixed()
-    return joints[0] if len(joints) == 1 else Composite(joints)
+    return parts[0] if len(parts) == 1 else Composite(parts)
 
 
 Point = tuple[float, float, float]
@@ -337,9 +325,7 @@ PUBLISHED_HEIGHT: Final = 0.421546 + 0.40987 + 0.05 + 0.236151 + 0.223894 + 0.17
 
 
 def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Model:
-    """Build the character, `scale` times the published size and of `mass` [kg]; wrists are fixed to the
-    forearms.
-    """
+    """Build the character, `scale` times the published size, of `mass` [kg]; wrists are fixed to forearms."""
     parts = dict(_TRUNK)
     for side, sign in (("right", 1.0), ("left", -1.0)):
         for name, limb in _LIMBS.items():
@@ -364,9 +350,7 @@ def deepmimic_humanoid(clip: DeepMimicClip, *, scale: float, mass: float) -> Mod
 
 
 def deepmimic_configurations(clip: DeepMimicClip, *, scale: float) -> Array:
-    """Return q (T, nq) with positions and quaternions in our axes; the model has its joints in the file's
-    order.
-    """
+    """Return q (T, nq) with positions and quaternions in our axes; joints are in the file's order."""
     q = clip.values.copy()
     q[:, :3] = scale * _to_model_axes(q[:, :3])  # the root's position comes first
     stop = 0

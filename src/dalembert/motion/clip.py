@@ -24,6 +24,7 @@ from dalembert.api.dynamics import inverse_dynamics as forces_of
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, positive_number
 from dalembert.model.model import Model
 from dalembert.motion.differentiation import (
+    Array,
     continuous,
     hermite,
     low_pass,
@@ -32,8 +33,6 @@ from dalembert.motion.differentiation import (
     spline_slopes,
     velocities_and_accelerations,
 )
-
-Array = npt.NDArray[np.float64]
 
 MAX_TIME_STEP_VARIATION: float = 1e-6
 """Largest relative difference of time steps of evenly spaced frames."""
@@ -193,9 +192,7 @@ class Clip:
         return Clip(self.model, inside, normalize_quaternions(self.model, q), v, a, self.loop)
 
     def resample(self, dt: float) -> Clip:
-        """Return the clip with a frame every dt [s] from its first frame on; low-pass it first to reduce the
-        frame rate.
-        """
+        """Return the clip with a frame every dt [s] from its first on; to reduce the rate, low-pass it."""
         steps = math.floor(self.duration / positive_number("resample: dt", dt, "s") + 1e-6)
         return self.at(self.time[0] + dt * np.arange(steps + 1))
 

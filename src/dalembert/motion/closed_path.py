@@ -38,10 +38,9 @@ from dalembert.model.joints import Fixed, Joint
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt
 from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls, SplinePoints
+from dalembert.motion.differentiation import Array
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Transform, Vec3
-
-Array = npt.NDArray[np.float64]
 
 CONTACT: Final = "contact of "
 """Prefix that makes a frame's name the name of the loop joint that holds it."""
@@ -223,9 +222,7 @@ class ClosedPath:
         return Closure(shift.copy(), inverse, np.abs(error).max(axis=-1, initial=0.0))
 
     def _nearest(self, controls: Controls, points: SplinePoints) -> tuple[Array, Array]:
-        """Return the shift (m, nv) that closes the loops by shortest steps, and D = K dv/d(delta') (m, n, nv)
-        there.
-        """
+        """Return the shift (m, nv) that closes the loops by shortest steps, and D = K dv/d(delta') there."""
         arguments = self.arguments(controls, points)
         held = arguments[0][:, ORDER:]
         for _ in range(2 * MAX_NEWTON_STEPS):

@@ -43,7 +43,7 @@ from dalembert.algorithms.dense import dot
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.model.joints import Composite, Free, Joint, Planar, Spherical
 from dalembert.model.model import Model
-from dalembert.motion.differentiation import scipy_module
+from dalembert.motion.differentiation import Array, scipy_module
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Vec3
 from dalembert.spatial.exponential import quaternion_difference, quaternion_exp, so3_right_jacobian_inverse
@@ -53,8 +53,6 @@ from dalembert.spatial.rotations import (
     rotation_about_axis,
     rotation_of_quaternion,
 )
-
-Array = npt.NDArray[np.float64]
 
 SPLINE_DEGREE: Final = 5
 ORDER: Final = SPLINE_DEGREE + 1
@@ -246,9 +244,7 @@ class ConfigurationSpline:
         return q, v, a
 
     def between(self, start: Sequence[Array], end: Sequence[Array]) -> Controls:
-        """Return an initial motion between two states (q, v) or (q, v, a): the smoothest splines, for
-        rotations in the rotation vector relative to the start.
-        """
+        """Return the smoothest splines between two states (q, v) or (q, v, a), rotations in log R_0^T R."""
         anchors = np.tile([1.0, 0.0, 0.0, 0.0], (self.knots.controls, self.turns, 1))
         controls = Controls(np.zeros((self.knots.controls, self.model.nv)), anchors)
         for part in self.parts:
@@ -262,9 +258,7 @@ class ConfigurationSpline:
         return controls
 
     def bounds(self, start: Array, end: Array, limits: bool | tuple[Any, Any]) -> tuple[Array, Array]:
-        """Return limits (nv,) of control values that keep a motion from q to q within the limits of joints
-        (True), none (False) or two arrays (nq,); rotations have none.
-        """
+        """Return the bounds (nv,) of control values by limits of joints (True), none, or two arrays (nq,)."""
         model = self.model
         lower, upper = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
         low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
@@ -367,9 +361,7 @@ def _in_body(R: Mat3, omega: Vec3, rate: Vec3, second: Vec3) -> tuple[Vec3, Vec3
 
 
 def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
-    """Return x, x' and x'' (2 or 3, nv) of a joint's splines at an end; for rotations zeros, omega and
-    alpha.
-    """
+    """Return x, x' and x'' (2 or 3, nv) of a joint's splines at an end; of rotations 0, omega, alpha."""
     joint, x, rates = part.joint, q[part.q], [row[part.v] for row in (v, a) if row is not None]
     if not isinstance(joint, Free | Planar):
         return np.array([np.zeros(3) if isinstance(joint, Spherical) else x, *rates])
@@ -387,9 +379,7 @@ def _rates(part: _Part, q: Array, v: Array, a: Array | None = None) -> Array:
 
 
 def _turns(knots: Knots, ends: Sequence[list[float]], start: Array, end: Array) -> Array:
-    """Return control rotations (n, 4) from one quaternion to another with given omega, and optionally alpha,
-    at the ends.
-    """
+    """Return control rotations (n, 4) between two quaternions with given omega, and alpha, at the ends."""
     start_q, end_q = ends
     phi = quaternion_difference(start_q, end_q)
     last = np.array([list(phi), list(so3_right_jacobian_inverse(phi) @ Vec3(*end[1]))], float)
@@ -404,9 +394,7 @@ def _turns(knots: Knots, ends: Sequence[list[float]], start: Array, end: Array) 
 
 
 def _steps(h: float, given: Array) -> list[Vec3]:
-    """Return the first one or two rotation steps from an end inward, each in the coordinates of the step
-    before.
-    """
+    """Return the first one or two turns from an end inward, each in the coordinates of the one before."""
     first, *others = (Vec3(*step) for step in end_steps(h, given))
     if h < 0.0:
         # Seen from the start the second turn is in the coordinates after the first already; from the end it

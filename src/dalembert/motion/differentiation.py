@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +36,7 @@ from dalembert.call.arguments import as_array
 from dalembert.errors import ArgumentError, MissingExtraError, ShapeError, own_errors, positive_number
 from dalembert.model.body import Body
 from dalembert.model.checks import is_finite
+from dalembert.model.configuration import unit_quaternions
 from dalembert.model.model import Model
 
 Array = npt.NDArray[np.float64]
@@ -46,9 +46,7 @@ END_POINTS: Final = 6
 
 
 def spline_slopes(time: Array, values: Array) -> Array:
-    """Return dy/dt at the increasing nodes `time (T,)` of the spline through `values (T, n)`; zero for one
-    sample.
-    """
+    """Return dy/dt at the nodes `time (T,)` of the spline through `values (T, n)`; zero for one sample."""
     count = len(time)
     if count < 2:
         return np.zeros_like(values)
@@ -134,7 +132,7 @@ def position_rates(model: Model, q: Array, v: Array) -> Array:
 def continuous(model: Model, q: Array) -> Array:
     """Return the same configurations without jumps: quaternion signs are aligned, angles unwrapped."""
     result = q.copy()
-    for quaternion in _quaternions(model, result):
+    for quaternion in (result[:, place] for place in unit_quaternions(model)):
         sign = np.where(np.einsum("ti,ti->t", quaternion[1:], quaternion[:-1]) < 0.0, -1.0, 1.0)
         quaternion[1:] *= np.cumprod(sign)[:, None]
     for body in _moving(model):
@@ -148,16 +146,9 @@ def continuous(model: Model, q: Array) -> Array:
 def normalize_quaternions(model: Model, q: Array) -> Array:
     """Return q with its quaternions scaled to unit norm."""
     result = q.copy()
-    for quaternion in _quaternions(model, result):
+    for quaternion in (result[:, place] for place in unit_quaternions(model)):
         quaternion /= np.linalg.norm(quaternion, axis=1)[:, None]
     return result
-
-
-def _quaternions(model: Model, q: Array) -> Iterator[Array]:
-    """Yield the views (T, 4) of q that hold unit quaternions."""
-    for body in _moving(model):
-        for part in body.joint.unit_quaternions:
-            yield q[:, body.q_slice][:, part]
 
 
 def _moving(model: Model) -> list[Body]:

@@ -91,8 +91,7 @@ def load_motion(
     """
     if isinstance(skip, bool) or not isinstance(skip, int) or skip < 0:
         raise ArgumentError(f"load_motion: skip is {skip!r}; give a number of frames, 0 or more")
-    sizes = {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}
-    for name, value in sizes.items():
+    for name, value in {"scale": scale, "mass": mass, "height": height, "frame_time": frame_time}.items():
         if value is not None:
             positive_number(f"load_motion: {name}", value)
     if scale is not None and height is not None:
@@ -113,11 +112,7 @@ def load_motion(
             recorded = read_deepmimic(files[0])
             size = height / PUBLISHED_HEIGHT if height is not None else 1.0 if scale is None else scale
             model = deepmimic_humanoid(recorded, scale=size, mass=PUBLISHED_MASS if mass is None else mass)
-            time = (
-                recorded.time
-                if frame_time is None
-                else frame_time * np.arange(len(recorded.time), dtype=np.float64)
-            )
+            time = recorded.time if frame_time is None else frame_time * np.arange(len(recorded.time))
             _require_frames(recorded.file, len(time), skip)
             q = deepmimic_configurations(recorded, scale=size)[skip:]
             time = time[skip:] - time[skip]
@@ -157,9 +152,7 @@ def _recording(
 
 
 def _relative_to_offset(recording: Recording, positions: str) -> Recording:
-    """Return the recording with position channels relative to the OFFSET; note it if inner joints have
-    them.
-    """
+    """Return the recording with position channels relative to the OFFSET; note those of inner joints."""
     recording = replace(recording, values=recording.values.copy())
     for bone, values in bone_columns(recording):
         for k, channel in enumerate(bone.channels):

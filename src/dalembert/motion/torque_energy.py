@@ -37,7 +37,6 @@ that loops carry all they can.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -54,19 +53,16 @@ from dalembert.compiler.compiled import compile
 from dalembert.model.model import Model
 from dalembert.motion.closed_path import ClosedPath, Closure, acceleration_errors, closed_model, kept_kernels
 from dalembert.motion.configuration_spline import ORDER, ConfigurationSpline, Controls, SplinePoints
+from dalembert.motion.differentiation import Array
 from dalembert.scalar import Scalar
 from dalembert.spatial import Force
-
-Array = npt.NDArray[np.float64]
 
 GAUSS_POINTS_PER_SPAN: Final = 4
 """Exact if tau is linear in a, since squares of x'' are of the sixth degree."""
 
 
 class SampledMotion(NamedTuple):
-    """A motion q (m, nq), v, a (m, nv) with the joints' forces tau (m, nv), the wrenches (m, loops, 6) of
-    loop joints and contacts about the world's origin, and the largest loop error [rad or m].
-    """
+    """A motion with the joints' forces, wrenches (m, loops, 6) of loops and contacts, largest loop error."""
 
     q: Array
     v: Array
@@ -76,34 +72,17 @@ class SampledMotion(NamedTuple):
     gap: float
 
 
-class Energy(ABC):
-    """The cost of motions on a spline.
-
-    `prices (nv,)`: the weights c_i; `smoothness`: the inertia r of the flywheels [kg m^2, kg].
-    """
+class _Cost:
+    """The Gauss points of a spline, the weights c_i `prices (nv,)` and the flywheels' `smoothness`."""
 
     def __init__(self, spline: ConfigurationSpline, prices: Array, smoothness: float) -> None:
         self.spline, self.model = spline, spline.model
         self.points, self._quadrature = spline.knots.gauss_points(GAUSS_POINTS_PER_SPAN)
         self._prices, self._smoothness = np.asarray(prices, float), smoothness
 
-    @abstractmethod
-    def __call__(self, controls: Controls) -> float:
-        """Return the cost of the motion."""
-
-    @abstractmethod
-    def torque_energy(self, controls: Controls) -> float:
-        """Return the torque energy (1), without the other costs."""
-
-    @abstractmethod
-    def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
-        """Return the cost and its gradient, of the shape of the control values, for one motion or a batch of
-        motions (…, n, nv).
-        """
-
-    @abstractmethod
-    def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
-        """Return the motion, its forces and those of the loops at the points."""
+    def integrate_squares(self, forces: Array) -> float:
+        """Return the torque energy (1) of the forces at the Gauss points, without the other costs."""
+        return float(self._quadrature @ (forces**2 @ self._prices))
 
     def assemble_gradient(self, controls: Controls, by_point: Array) -> Array:
         """Assemble dP/dtheta from gradients (…, m, 6, nv) at the points by their six control values."""
@@ -117,7 +96,7 @@ class Energy(ABC):
 
 
 @final
-class TorqueEnergy(Energy):
+class TorqueEnergy(_Cost):
     """The torque energy (1) of motions without closed loops, and the cost of their accelerations."""
 
     def __init__(self, spline: ConfigurationSpline, *, prices: Array, smoothness: float = 0.0) -> None:
@@ -127,16 +106,14 @@ class TorqueEnergy(Energy):
     def __call__(self, controls: Controls) -> float:
         return float(self._quadrature @ self._density(*self._arguments(controls), check="off"))
 
-    def torque_energy(self, controls: Controls) -> float:
-        arguments = self._arguments(controls)[:-1]
-        return float(self._quadrature @ self._density(*arguments, 0.0, check="off"))
-
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
+        """Return the cost and its gradient by the control values of one motion or a batch (…, n, nv)."""
         arguments = self._arguments(controls)
         energy = self._density(*arguments, check="off") @ self._quadrature
         return energy, self.assemble_gradient(controls, self._gradient(*arguments, check="off"))
 
     def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
+        """Return the motion and its forces at the points."""
         q, v, a = self.spline.sample(controls, points)
         tau = inverse_dynamics(self.model, q, v, a)
         return SampledMotion(q, v, a, tau, np.zeros((len(points.time), 0, 6)), 0.0)
@@ -178,11 +155,7 @@ MAX_LOOP_ERROR: Final = 1e-6
 
 
 class ClosedMotion(NamedTuple):
-    """A closed motion at m times.
-
-    q, v, a; forces s (…, m, nv) of the joints; multipliers lambda and eta (…, m, n); w; and `left`, which
-    holds s_u and zeros elsewhere (…, m, nv).
-    """
+    """A closed motion at m times: forces s, lambda, w and eta of (3) and (4); `left` holds s_u, else 0."""
 
     q: Array
     v: Array
@@ -195,11 +168,8 @@ class ClosedMotion(NamedTuple):
 
 
 @final
-class ClosedTorqueEnergy(Energy):
-    """The cost of closed motions: of forces, of accelerations and of the shift.
-
-    `unpowered`: indices in v of joints without motor.
-    """
+class ClosedTorqueEnergy(_Cost):
+    """The cost of closed motions: of forces, accelerations, shift; `unpowered` joints have no motor."""
 
     def __init__(
         self, path: ClosedPath, *, prices: Array, smoothness: float, unpowered: npt.NDArray[np.intp]
@@ -221,10 +191,8 @@ class ClosedTorqueEnergy(Energy):
     def __call__(self, controls: Controls) -> float:
         return float(self._price(*self._motion(controls)))
 
-    def torque_energy(self, controls: Controls) -> float:
-        return float(self._quadrature @ (self._motion(controls)[0].forces ** 2 @ self._prices))
-
     def with_gradient(self, controls: Controls) -> tuple[Array, Array]:
+        """Return the cost and its gradient by the control values of one motion or a batch (…, n, nv)."""
         state, closure = self._motion(controls)
         arguments = self.path.arguments(controls, self.points, closure.shift)
         prices = (self._prices, self._smoothness, self._tether)
@@ -244,9 +212,7 @@ class ClosedTorqueEnergy(Energy):
         return price, np.where(closed[..., None, None], gradient, 0.0)
 
     def _motion(self, controls: Controls, points: SplinePoints | None = None) -> tuple[ClosedMotion, Closure]:
-        """Close the loops at the points, the Gauss points by default; return the motion and its forces by
-        (3).
-        """
+        """Close the loops at the points, by default the Gauss points; return motion and forces by (3)."""
         N = self._N if points is None else self.path.directions(points)
         points = points or self.points
         closure = self.path.close(controls, points, N)
@@ -254,13 +220,12 @@ class ClosedTorqueEnergy(Energy):
         return ClosedMotion(q, v, a, *self._distribute_forces(tau, K)), closure
 
     def sample(self, controls: Controls, points: SplinePoints) -> SampledMotion:
+        """Return the motion, its forces and those of the loops at the points."""
         found, closure = self._motion(controls, points)
         return SampledMotion(*found[:4], self._loop_forces(found), float(closure.gap.max()))
 
     def _loop_forces(self, motion: ClosedMotion) -> Array:
-        """Return the moment about the world's origin and the force on the successor of each loop joint (m,
-        loops, 6).
-        """
+        """Return the wrench (m, loops, 6) on each loop joint's successor, about the world's origin."""
         path = self.path
         closed = closed_model(self.model, path.contacts, path.contacts.places.tolist())
         q = list(motion.q.T)
@@ -319,9 +284,7 @@ class ClosedTorqueEnergy(Energy):
 
 
 def _null_space_projector(K: Array) -> tuple[Array, Array]:
-    """Return the projector Pi (…, u, u) onto the null space of K (…, r, u), and the pseudo-inverse of
-    K^T K.
-    """
+    """Return the projector Pi onto the null space of K (…, r, u), and the pseudo-inverse of K^T K."""
     normal = np.swapaxes(K, -1, -2) @ K
     if not K.shape[-1]:
         return normal, normal
@@ -339,9 +302,7 @@ def _onto(rows: Array, x: Array) -> Array:
 
 
 def _closed_kernels(path: ClosedPath) -> tuple[Any, Any, Any]:
-    """Compile the state and forces, and the gradients of the cost and of the loop equations by values and
-    shift.
-    """
+    """Compile state and forces, and the gradients of cost and loop equations by values and shift."""
     spline, contacts = path.spline, path.contacts
     model = spline.model
 

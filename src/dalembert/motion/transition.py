@@ -48,10 +48,8 @@ from dalembert.model.model import Model
 from dalembert.motion.clip import Clip, ClipFrame, Frames, finite_array
 from dalembert.motion.closed_path import ClosedPath, contacts_of, require_closed
 from dalembert.motion.configuration_spline import MIN_KNOTS, ConfigurationSpline, Controls, Knots
-from dalembert.motion.differentiation import scipy_module
-from dalembert.motion.torque_energy import ClosedTorqueEnergy, Energy, TorqueEnergy
-
-Array = npt.NDArray[np.float64]
+from dalembert.motion.differentiation import Array, scipy_module
+from dalembert.motion.torque_energy import ClosedTorqueEnergy, TorqueEnergy
 
 MAX_KNOTS: Final = 10**5
 """The Hessian of a descent grows with the square of the number of knots."""
@@ -115,41 +113,63 @@ def transition(
     >>> print(move.clip.q[-1], move.clip.v[-1], move.energies[-1] < move.energies[0])
     [1.  0.5] [0. 1.] True
     """
-    _check(model, duration, knots, iterations)
-    _not_negative("tolerance", tolerance)
+    if not isinstance(model, Model):
+        raise DtypeError(f"transition takes a Model, got {type(model).__name__}")
+    if model.time_dependent:
+        raise ArgumentError("transition: joints or constraints of the model depend on time")
+    if any(item.kind == "velocity" for item in model.constraints):
+        raise ArgumentError(
+            "transition: the model has constraints of velocity, which splines of positions cannot keep"
+        )
+    if not (is_finite(duration) and duration > 0.0):
+        raise ArgumentError(f"transition: duration is {duration!r}; give a positive time [s]")
+    for name, given in {"tolerance": tolerance, "root_weight": root_weight, "smoothness": smoothness}.items():
+        if not (is_finite(given) and given >= 0.0):
+            raise ArgumentError(f"transition: {name} is {given!r}; give a number that is not negative")
+    whole_number("transition: knots", knots, MIN_KNOTS, MAX_KNOTS)
+    whole_number("transition: iterations", iterations, 0, MAX_ITERATIONS)
     spline = ConfigurationSpline(model, Knots(knots, duration))
     ends = end_state(model, start, "start", -1), end_state(model, end, "end", 0)
     frame_time = positive_number("transition: frame_time", frame_time, "s")
     frames = max(math.ceil(duration / frame_time - 1e-6), 1)
-    root = root_places(model)
+    without_motor = [
+        body.v_slice
+        for body in model.bodies
+        if (body.parent < 0 and isinstance(body.joint, Free)) or body.joint_name not in model.actuated
+    ]
+    root = np.array(sorted(k for own in without_motor for k in range(own.start, own.stop)), np.intp)
     if fixed_root and not len(root):
         raise ArgumentError(
             "fixed_root: every joint has a motor and none is free, so there is no root to fix"
         )
     prices = np.ones(model.nv)
-    prices[root] = 0.0 if fixed_root else _not_negative("root_weight", root_weight)
-    flywheel = _not_negative("smoothness", smoothness)
+    prices[root] = 0.0 if fixed_root else root_weight
     held = contacts_of(model, contacts, ends[0][0])
     controls = spline.between(*ends)
     free = np.zeros(controls.values.shape, bool)
     free[len(ends[0]) : len(free) - len(ends[1])] = True
     free[:, root] &= not fixed_root
-    energy: Energy
+    energy: TorqueEnergy | ClosedTorqueEnergy
     if held.names or is_constrained(model):
         for state, name in zip(ends, ("start", "end"), strict=True):
             require_closed(model, held, state, name)
         kept = np.isin(np.arange(model.nv), root) & fixed_root
         path = ClosedPath(spline, held, controls, free, kept)
         controls = path.controls
-        energy = ClosedTorqueEnergy(path, prices=prices, smoothness=flywheel, unpowered=root)
+        energy = ClosedTorqueEnergy(path, prices=prices, smoothness=smoothness, unpowered=root)
     else:
-        energy = TorqueEnergy(spline, prices=prices, smoothness=flywheel)
+        energy = TorqueEnergy(spline, prices=prices, smoothness=smoothness)
     lower, upper = spline.bounds(ends[0][0], ends[1][0], limits)
     low, high = (np.broadcast_to(x, free.shape)[free] for x in (lower, upper))
     controls.values[free] = np.clip(controls.values[free], low, high)
 
+    def controls_at(x: Array) -> Controls:
+        values = np.tile(controls.values, (*x.shape[:-1], 1, 1))
+        values[..., free] = x
+        return Controls(values, controls.anchors)
+
     def value(x: Array) -> tuple[Array, Array]:
-        P, gradient = energy.with_gradient(_with(controls, free, x))
+        P, gradient = energy.with_gradient(controls_at(x))
         return P, gradient[..., free]
 
     with progress_line("transition", shown=progress) as show:
@@ -160,8 +180,9 @@ def transition(
                 callback(*iterate)
 
         search = Descent(value, controls.values[free], low, high, iterations, tolerance, report)
-        search.run()
-    best = _with(controls, free, search.x)
+        with _one_blas_thread():
+            search.run()
+    best = controls_at(search.x)
     points = spline.knots.points(np.linspace(0.0, duration, frames + 1))
     found = energy.sample(best, points)
     own = len(model.loops)
@@ -169,7 +190,7 @@ def transition(
         clip=Clip(model, points.time, found.q, found.v, found.a),
         energies=np.array(search.energies),
         gradient_norms=np.array(search.norms),
-        torque_energy=energy.torque_energy(best),
+        torque_energy=energy.integrate_squares(energy.sample(best, energy.points).tau),
         tau=found.tau,
         root=root,
         loop_forces=found.wrenches[:, :own],
@@ -239,12 +260,6 @@ class Transition:
         )
 
 
-def _with(controls: Controls, free: npt.NDArray[np.bool_], x: Array) -> Controls:
-    values = np.tile(controls.values, (*x.shape[:-1], 1, 1))
-    values[..., free] = x
-    return Controls(values, controls.anchors)
-
-
 def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, ...]:
     """Return (q, v) or (q, v, a) of one end of the transition."""
     if isinstance(given, Clip):
@@ -269,37 +284,6 @@ def end_state(model: Model, given: Any, name: str, frame: int) -> tuple[Array, .
             f"transition: a quaternion of {name} is not of unit length; see da.dynamics.normalize(model, q)"
         )
     return (unit, *state[1:])
-
-
-def root_places(model: Model) -> npt.NDArray[np.intp]:
-    """Return the indices in v of the joints without motor, and of free bodies."""
-    places: list[int] = []
-    for body in model.bodies:
-        floats = body.parent < 0 and isinstance(body.joint, Free)
-        if floats or body.joint_name not in model.actuated:
-            places.extend(range(body.v_slice.start, body.v_slice.stop))
-    return np.array(sorted(places), np.intp)
-
-
-def _check(model: Any, duration: Any, knots: Any, iterations: Any) -> None:
-    if not isinstance(model, Model):
-        raise DtypeError(f"transition takes a Model, got {type(model).__name__}")
-    if model.time_dependent:
-        raise ArgumentError("transition: joints or constraints of the model depend on time")
-    if any(item.kind == "velocity" for item in model.constraints):
-        raise ArgumentError(
-            "transition: the model has constraints of velocity, which splines of positions cannot keep"
-        )
-    if not (is_finite(duration) and duration > 0.0):
-        raise ArgumentError(f"transition: duration is {duration!r}; give a positive time [s]")
-    whole_number("transition: knots", knots, MIN_KNOTS, MAX_KNOTS)
-    whole_number("transition: iterations", iterations, 0, MAX_ITERATIONS)
-
-
-def _not_negative(name: str, value: Any) -> float:
-    if not (is_finite(value) and value >= 0.0):
-        raise ArgumentError(f"transition: {name} is {value!r}; give a number that is not negative")
-    return float(value)
 
 
 Callback: TypeAlias = Callable[[int, float, float], object]
@@ -327,8 +311,7 @@ MIN_EIGENVALUE = 1e-6
 """Least eigenvalue of H scaled to a unit diagonal; smaller ones are raised to it."""
 
 
-@contextlib.contextmanager
-def _one_blas_thread() -> Iterator[None]:
+def _one_blas_thread() -> contextlib.AbstractContextManager[object]:
     """Limit BLAS to one thread, if threadpoolctl is installed.
 
     The matrices of BFGS are small: on a busy machine most of the time was spent waiting for other threads.
@@ -336,10 +319,8 @@ def _one_blas_thread() -> Iterator[None]:
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:
-        yield
-    else:
-        with threadpool_limits(1, "blas"):
-            yield
+        return contextlib.nullcontext()
+    return threadpool_limits(1, "blas")  # type: ignore[no-any-return]
 
 
 @final
@@ -368,7 +349,6 @@ class Descent:
         self.x = np.clip(self.x, self.lower, self.upper)
         self.value, self.gradient = self._evaluate(self.x)
 
-    @_one_blas_thread()
     def run(self) -> None:
         """Run BFGS again and again, in variables of a new Hessian or with more bounds."""
         bounded = np.zeros(len(self.x), bool)
@@ -392,7 +372,6 @@ class Descent:
                 H, fresh = self._hessian(), 0
 
     def _evaluate(self, x: Array) -> tuple[float, Array]:
-        """Evaluate the value and the gradient at x."""
         self.evaluations += 1
         value, gradient = self.function(x)
         self._last, self._found = x, (float(value), gradient)
@@ -445,9 +424,7 @@ class Descent:
         return crossed
 
     def _hessian(self) -> Array:
-        """Return H by differences of gradients, made positive definite: absolute eigenvalues, at least
-        `MIN_EIGENVALUE`.
-        """
+        """Return H by differences of gradients, with absolute eigenvalues of at least `MIN_EIGENVALUE`."""
         H = np.empty((len(self.x), len(self.x)))
         for first in range(0, len(H), POINTS_PER_CALL):
             rows = np.arange(first, min(first + POINTS_PER_CALL, len(H)))

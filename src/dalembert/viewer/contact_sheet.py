@@ -11,7 +11,7 @@ import struct
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,16 @@ from dalembert.api.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, own_errors
 from dalembert.host.atomic_files import write_file
 from dalembert.motion.clip import Frames, nearest_frames
-from dalembert.viewer.drawing import Drawing, drawing_of, rotation_of, surfaces, upward
+from dalembert.viewer.drawing import (
+    Array,
+    Drawing,
+    Triangles,
+    drawing_of,
+    rotation_of,
+    upward,
+    visible_triangles,
+)
 from dalembert.viewer.frames import frames_of
-
-Array: TypeAlias = npt.NDArray[np.float64]
 
 NEAR_PLANE_DISTANCE: Final = 1e-3
 """Triangles nearer to the eye [m] are not drawn."""
@@ -60,17 +66,6 @@ GLYPHS: Final = {
     "s": "00000E100E011E", " ": "00000000000000",
 }  # fmt: skip
 """Rows of five pixels, as two hexadecimal digits each."""
-
-
-class Triangles(NamedTuple):
-    """Everything of one moment: corners and normals (m, 3, 3) in the world, colours (m, 3), and which of
-    them are of bodies (m,), not of the world.
-    """
-
-    corners: Array
-    normals: Array
-    colours: Array
-    moving: npt.NDArray[np.bool_]
 
 
 class Floor(NamedTuple):
@@ -121,7 +116,9 @@ def _sheet(moments: Frames, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
     drawing = drawing_of(model)
     times = moments.time if model.time_dependent else None
     poses = forward_kinematics(model, moments.q, time=times)
-    figures = [_triangles(drawing, poses.rotation[k], poses.translation[k]) for k in range(len(moments))]
+    figures = [visible_triangles(drawing, *pose) for pose in zip(poses.rotation, poses.translation)]
+    if not len(figures[0].corners):
+        raise ArgumentError("the model has nothing to draw: all of its shapes are clear")
     up = upward(model)
     x = _across(up)
     y = np.cross(up, x)
@@ -195,20 +192,10 @@ def _shade(figure: Triangles, floor: Floor, sun: Array, camera: Camera) -> Array
     return points
 
 
-def _triangles(drawing: Drawing, rotation: Array, translation: Array) -> Triangles:
-    parts = [
-        (s.corners, s.normals, np.tile(s.colour, (len(s.corners), 1)), np.full(len(s.corners), s.body >= 0))
-        for s in surfaces(drawing, rotation, translation)
-    ]
-    if not parts:
-        raise ArgumentError("the model has nothing to draw: all of its shapes are clear")
-    return Triangles(*(np.concatenate(column) for column in zip(*parts)))
-
-
 def _bounds(figure: Triangles, axes: Array) -> tuple[Array, Array]:
     """Return the bounds (3,), (3,) along the axes of what moves; of the world if nothing does."""
-    moving = figure.moving if figure.moving.any() else ~figure.moving
-    seen = figure.corners[moving].reshape(-1, 3) @ axes.T
+    moving = figure.bodies >= 0
+    seen = figure.corners[moving | ~moving.any()].reshape(-1, 3) @ axes.T
     return seen.min(axis=0), seen.max(axis=0)
 
 
@@ -292,9 +279,7 @@ class Picture:
     def ground(
         self, origin: Array, normal: Array, x: Array, spacing: float, reach: float, shade: Array
     ) -> None:
-        """Draw a plane with a grid, which fades beyond the distance `reach` [m] from the eye; `shade`: points
-        (n, 3) on it that the sun does not reach.
-        """
+        """Draw a plane with a grid that fades beyond `reach` [m]; `shade` (n, 3): points of it in shadow."""
         columns, rows = np.meshgrid(np.arange(self.width) + 0.5, np.arange(self.height) + 0.5)
         right, upward = columns - self.width / 2, self.height / 2 - rows
         slope = np.stack([right, upward, np.full_like(rows, -self.camera.focal)], axis=-1) / self.camera.focal

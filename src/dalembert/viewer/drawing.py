@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -15,21 +15,10 @@ import numpy.typing as npt
 
 from dalembert.errors import DalembertError
 from dalembert.formats.meshes import TriangleMesh, mesh_of
+from dalembert.model import shapes
 from dalembert.model.body import Body
 from dalembert.model.model import Model
-from dalembert.model.shapes import (
-    Box,
-    Capsule,
-    ConvexMesh,
-    Cylinder,
-    Ellipsoid,
-    HeightField,
-    Mesh,
-    Plane,
-    Shape,
-    Sphere,
-)
-from dalembert.model.shapes.shape import GREY
+from dalembert.model.shapes.shape import GREY, Shape
 from dalembert.spatial.rotations import quaternion_of_rotation, rotation_of_quaternion
 
 Array: TypeAlias = npt.NDArray[np.float64]
@@ -130,17 +119,17 @@ def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, coll
     """Add one shape; `collision`: it is not meant to be seen, and is drawn on request only."""
     form: dict[str, Any]
     match shape:
-        case Box():
+        case shapes.Box():
             form = {"kind": "box", "scale": [s / 2.0 for s in shape.size]}
-        case Sphere():
+        case shapes.Sphere():
             form = {"kind": "ball", "scale": [shape.radius] * 3}
-        case Ellipsoid():
+        case shapes.Ellipsoid():
             form = {"kind": "ball", "scale": list(shape.radii)}
-        case Capsule():
+        case shapes.Capsule():
             form = {"kind": "ball", "scale": [shape.radius] * 3, "stretch": shape.length / 2.0}
-        case Cylinder():
+        case shapes.Cylinder():
             form = {"kind": "cylinder", "scale": [shape.radius, shape.radius, shape.length / 2.0]}
-        case Plane():
+        case shapes.Plane():
             form = {"kind": "plane", "scale": [1.0] * 3}
         case _:
             try:
@@ -166,11 +155,11 @@ def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, coll
 
 def _triangles(drawing: Drawing, shape: Shape) -> int:
     match shape:
-        case ConvexMesh():
+        case shapes.ConvexMesh():
             return drawing.mesh((id(shape),), _hull_mesh(shape))
-        case HeightField():
+        case shapes.HeightField():
             return drawing.mesh((id(shape),), height_field_mesh(shape))
-        case Mesh():
+        case shapes.Mesh():
             key = (shape.path, shape.scale)
             if key in drawing.read:
                 return drawing.read[key]
@@ -182,11 +171,11 @@ def _triangles(drawing: Drawing, shape: Shape) -> int:
     raise DalembertError(f"shapes of the kind {shape.kind} have no picture")
 
 
-def _hull_mesh(hull: ConvexMesh) -> TriangleMesh:
+def _hull_mesh(hull: shapes.ConvexMesh) -> TriangleMesh:
     return TriangleMesh(np.array(hull.vertices), np.array(hull.faces))
 
 
-def height_field_mesh(shape: HeightField) -> TriangleMesh:
+def height_field_mesh(shape: shapes.HeightField) -> TriangleMesh:
     """Return two triangles for each cell, as `HeightField` defines them."""
     heights = np.array(shape.heights)
     rows, columns = heights.shape
@@ -208,10 +197,10 @@ def _add_sticks(drawing: Drawing, model: Model, body: Body, colour: list[float],
     if not any(np.linalg.norm(end) > radius for end in ends):
         # The centre is halfway along most links.
         ends.append(2.0 * vector(body.inertia.com) if float(body.inertia.mass) > 0.0 else np.zeros(3))
-    _add(drawing, body.index, Sphere(1.6 * radius), colour, collision=False)
+    _add(drawing, body.index, shapes.Sphere(1.6 * radius), colour, collision=False)
     for end in ends:
         if np.linalg.norm(end) > 1e-3 * radius:
-            stick = Capsule.between((0, 0, 0), end.tolist(), radius)
+            stick = shapes.Capsule.between((0, 0, 0), end.tolist(), radius)
             _add(drawing, body.index, stick, colour, collision=False)
 
 
@@ -237,17 +226,18 @@ def _numbers(colour: str) -> list[float]:
     return [int(colour[i : i + 2], 16) / 255.0 for i in (1, 3, 5)]
 
 
-class Surface(NamedTuple):
-    """Triangles of a shape: its body (-1 the world), corners and their normals (m, 3, 3), its colour (3,)."""
+class Triangles(NamedTuple):
+    """Triangles in the world: corners and normals (m, 3, 3), colours (m, 3), bodies (m,), -1 the world's."""
 
-    body: int
     corners: Array
     normals: Array
-    colour: list[float]
+    colours: Array
+    bodies: npt.NDArray[np.intp]
 
 
-def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[Surface]:
-    """Yield every visible shape in the world; rotations (bodies, 3, 3) and translations (bodies, 3) given."""
+def visible_triangles(drawing: Drawing, rotation: Array, translation: Array) -> Triangles:
+    """Return what is seen of all shapes; rotations (bodies, 3, 3) and translations (bodies, 3) given."""
+    found = [Triangles(np.zeros((0, 3, 3)), np.zeros((0, 3, 3)), np.zeros((0, 3)), np.zeros(0, np.intp))]
     for shape in drawing.shapes:
         if shape["collision"] or shape["kind"] == "plane" or shape["colour"][3] < 0.05:
             continue
@@ -259,7 +249,9 @@ def surfaces(drawing: Drawing, rotation: Array, translation: Array) -> Iterator[
             R, p = rotation[body] @ R, rotation[body] @ p + translation[body]
         local = solid.corners * scale
         local[..., 2] += shape.get("stretch", 0.0) * solid.sides
-        yield Surface(body, local @ R.T + p, (solid.normals / scale) @ R.T, shape["colour"][:3])
+        colours, bodies = np.tile(shape["colour"][:3], (len(local), 1)), np.full(len(local), body)
+        found.append(Triangles(local @ R.T + p, (solid.normals / scale) @ R.T, colours, bodies))
+    return Triangles(*(np.concatenate(column) for column in zip(*found)))
 
 
 def rotation_of(shape: dict[str, Any]) -> Array:
@@ -269,9 +261,7 @@ def rotation_of(shape: dict[str, Any]) -> Array:
 
 
 class Solid(NamedTuple):
-    """Triangles: corners and their normals (m, 3, 3), and which end of a capsule each corner belongs to,
-    (m, 3), -1 or 1; 0 where lengths are not stretched.
-    """
+    """Triangles: corners and normals (m, 3, 3), the ends of a capsule that corners belong to (m, 3), or 0."""
 
     corners: Array
     normals: Array
@@ -296,7 +286,7 @@ def unit_solid(kind: str) -> Solid:
     if kind == "cylinder":
         bottom = [(0, -1, 0, -1, 0), (1, -1, 0, -1, 0)]
         return _lathe([*bottom, (1, -1, 1, 0, 0), (1, 1, 1, 0, 0), (1, 1, 0, 1, 0), (0, 1, 0, 1, 0)])
-    return _flat_shaded(_hull_mesh(ConvexMesh(list(product((-1.0, 1.0), repeat=3)))))
+    return _flat_shaded(_hull_mesh(shapes.ConvexMesh(list(product((-1.0, 1.0), repeat=3)))))
 
 
 def _lathe(profile: Sequence[tuple[float, ...]], around: int = 24) -> Solid:

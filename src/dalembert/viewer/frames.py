@@ -7,7 +7,7 @@ the viewer need not know the classes of motions.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +17,7 @@ from dalembert.errors import ArgumentError, DtypeError, ShapeError
 from dalembert.model.checks import is_finite
 from dalembert.model.model import Model
 from dalembert.motion.clip import MAX_FRAMES, ContactForces, Frames, nearest_frames
-from dalembert.viewer.drawing import drawing_of, surfaces, vector
-
-Array: TypeAlias = npt.NDArray[np.float64]
+from dalembert.viewer.drawing import Array, drawing_of, vector, visible_triangles
 
 WHAT_CAN_BE_SHOWN: Final = "a model, a clip, a transition, a trajectory, (model, q) or (model, time, q)"
 
@@ -84,9 +82,7 @@ def _frames_of_configurations(model: Model, q: Any, time: Any) -> Frames:
 
 
 def _mean_forces(contacts: ContactForces, picked: npt.NDArray[np.intp]) -> ContactForces:
-    """Average forces from each picture to the next, so that no impulse between them is lost; they act at the
-    mean of their points, weighted by the forces.
-    """
+    """Average forces from picture to picture, so that no impulse is lost, at their points' weighted mean."""
     force, position = contacts
     starts = picked[picked < len(force)]
     counts = np.diff(np.append(starts, len(force)))[:, np.newaxis, np.newaxis]
@@ -111,13 +107,12 @@ def standing_configuration(model: Model) -> Array:
     for body in model.bodies:
         roots.append(body.index if body.parent < 0 else roots[body.parent])
     poses = forward_kinematics(model, q)
-    lowest = dict.fromkeys(roots, np.inf)
-    for surface in surfaces(drawing_of(model), poses.rotation, poses.translation):
-        if surface.body >= 0:
-            root = roots[surface.body]
-            lowest[root] = min(lowest[root], float((surface.corners @ normal).min()) - height)
+    seen = visible_triangles(drawing_of(model), poses.rotation, poses.translation)
+    heights = (seen.corners @ normal).min(axis=1) - height
+    figures = np.where(seen.bodies < 0, -1, np.array(roots)[seen.bodies])
     for body in free:
-        if -np.inf < lowest[body.index] < 0.0:
+        lowest = float(heights[figures == body.index].min(initial=np.inf))
+        if -np.inf < lowest < 0.0:
             R: Array = np.array(body.placement.as_transform().R.to_list())
-            q[body.q_slice][:3] -= lowest[body.index] * (R.T @ normal)
+            q[body.q_slice][:3] -= lowest * (R.T @ normal)
     return q

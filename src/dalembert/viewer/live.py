@@ -11,10 +11,9 @@ import math
 import sys
 import webbrowser
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.api.constraints import close_loops
 from dalembert.errors import ArgumentError, DalembertError, FileError, own_errors, require_flag
@@ -25,12 +24,10 @@ from dalembert.spatial.rotations import (
     rotation_of_euler_angles,
     rotation_of_quaternion,
 )
-from dalembert.viewer.drawing import to_base64
+from dalembert.viewer.drawing import Array, to_base64
 from dalembert.viewer.frames import frames_of
 from dalembert.viewer.page import page_of, poses_of, scene_of
 from dalembert.viewer.server import PageServer
-
-Array: TypeAlias = npt.NDArray[np.float64]
 
 WAIT_SECONDS: Final = 0.5
 """Interval [s] of looking for Ctrl-C: on Windows a join without a time-out is not interrupted."""
@@ -70,9 +67,7 @@ class Viewer:
         self.url = self._server.url
 
     def poses(self, question: bytes) -> bytes:
-        """Return the answer to a page: float32 positions and quaternions of the bodies for values of its
-        sliders, and those values again, which loops may have changed.
-        """
+        """Answer a page: float32 positions and quaternions of bodies for its sliders, and their values."""
         try:
             asked = json.loads(question)
             values, moved = np.array(asked["values"], dtype=np.float64), asked["moved"]

@@ -11,10 +11,9 @@ import json
 import os
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from dalembert.api.dynamics import kinetic_energy, potential_energy
 from dalembert.api.kinematics import forward_kinematics
@@ -22,10 +21,8 @@ from dalembert.errors import ArgumentError, UnknownNameError, own_errors
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model
 from dalembert.motion.clip import Frames
-from dalembert.viewer.drawing import drawing_of, to_base64, upward, vector
+from dalembert.viewer.drawing import Array, drawing_of, to_base64, upward, vector
 from dalembert.viewer.frames import frames_of
-
-Array: TypeAlias = npt.NDArray[np.float64]
 
 PROGRAM: Final = (
     *("numbers.js", "solids.js", "shaders.js", "renderer.js", "camera.js"),
