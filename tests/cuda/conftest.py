@@ -71,17 +71,17 @@ def jax_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCud
     """XLA's CPU stands for its GPU: its arrays count as arrays there, and it calls our function with them."""
     jax = pytest.importorskip("jax")
     from dalembert.interop import jax as interop
-    from dalembert.interop import jax_rollouts, xla_calls
+    from dalembert.interop import xla_calls
 
     mlir, register = jax.interpreters.mlir, xla_calls.register
     monkeypatch.setattr(xla_calls, "register", lambda platform: register("cpu"))
     monkeypatch.setattr(xla_calls, "_numbers", {})
-    for module in (interop, jax_rollouts):
+    for module in (interop, xla_calls):
         monkeypatch.setattr(module, "is_on_gpu", lambda array: isinstance(array, jax.Array))
     rules = mlir._platform_specific_lowerings["cpu"]
     for primitive, launched in (
         (interop.call_p, interop._launch_by_xla),
-        (jax_rollouts.rollout_p, jax_rollouts._launch_by_xla),
+        (xla_calls.rollout_p, xla_calls._launch_by_xla),
     ):
         monkeypatch.setitem(rules, primitive, rules.get(primitive))
         mlir.register_lowering(primitive, mlir.lower_fun(launched, multiple_results=True), platform="cpu")
@@ -89,5 +89,5 @@ def jax_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCud
     jax.config.update("jax_enable_x64", True)
     yield cuda
     jax.config.update("jax_enable_x64", before)
-    rules.pop(jax_rollouts.rollout_p)
+    rules.pop(xla_calls.rollout_p)
     jax.clear_caches()

@@ -20,7 +20,7 @@ BRIDGES: Final = {"torch": "dalembert.interop.torch", "jax": "dalembert.interop.
 ON_GPU: Final = "dalembert.compiler.gpu.device_calls"
 """The module that serves all other arrays on a GPU."""
 
-ROLLOUT_BRIDGES: Final = {"jax": "dalembert.interop.jax_rollouts"}
+ROLLOUT_BRIDGES: Final = {"jax": "dalembert.interop.xla_calls"}
 """The module that runs rollouts of the arrays of a library on a GPU, where it is not `ROLLOUTS_ON_GPU`."""
 
 ROLLOUTS_ON_GPU: Final = "dalembert.compiler.gpu.rollout_launches"

@@ -108,6 +108,22 @@ def batch_of(
         raise ShapeError(f"the batch shapes do not broadcast: {listed}") from None
 
 
+def align_batch_axes(
+    arrays: Sequence[Any], axes: Sequence[Any], inner: Sequence[int], to_front: Callable[[Any, int], Any]
+) -> list[Any]:
+    """Move the axes of vmap before all batch axes, which stay aligned from the right.
+
+    `axes`: None for an array that has no such axis. `inner`: how many axes one sample of each array has.
+    """
+    own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
+    aligned = list(arrays)
+    for k, axis in enumerate(axes):
+        if axis is not None:
+            front = to_front(arrays[k], axis)
+            aligned[k] = front.reshape(front.shape[0], *(1,) * (max(own) - own[k]), *front.shape[1:])
+    return aligned
+
+
 def of_dtype(function: CompiledFunction, dtype: str) -> CompiledFunction:
     """Return the same function for arrays of a float type, if calls follow their arrays."""
     sibling = function._sibling

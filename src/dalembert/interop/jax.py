@@ -29,6 +29,7 @@ from dalembert.compiler.execution import CompiledFunction
 from dalembert.errors import ArgumentError, CompileError, DeviceError, DtypeError, MissingExtraError
 from dalembert.host.foreign_arrays import require_library
 from dalembert.interop.coordinate_gradients import (
+    align_batch_axes,
     batch_of,
     batch_shape,
     evaluate,
@@ -215,22 +216,11 @@ def _raise_unsupported_platform(*args: Any, function: CompiledFunction, **params
     )
 
 
-def align_batch_axes(arrays: Sequence[Any], axes: Sequence[Any], *, inner: Sequence[int]) -> list[Any]:
-    """Move the axis of vmap before all batch axes, which stay aligned from the right."""
-    own = [np.ndim(x) - n - (axis is not None) for x, n, axis in zip(arrays, inner, axes, strict=True)]
-    moved = []
-    for array, axis, count in zip(arrays, axes, own, strict=True):
-        if axis is not None:
-            front = jnp.moveaxis(array, axis, 0)
-            array = front.reshape(front.shape[0], *(1,) * (max(own) - count), *front.shape[1:])
-        moved.append(array)
-    return moved
-
-
 def _batch(primitive: Any, arrays: Any, axes: Any, *, function: CompiledFunction, **params: Any) -> Any:
     inner = [len(shape) for shape in signature_of(function).shapes]
     inner += [inner[k] for k in params.get("wanted", ())]
-    results = primitive.bind(*align_batch_axes(arrays, axes, inner=inner), function=function, **params)
+    moved = align_batch_axes(arrays, axes, inner, lambda array, axis: jnp.moveaxis(array, axis, 0))
+    results = primitive.bind(*moved, function=function, **params)
     return results, [0] * len(results)
 
 

@@ -18,11 +18,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
+from dalembert.call.arguments import Array
 from dalembert.errors import (
     ArgumentError,
     DtypeError,
@@ -34,8 +34,6 @@ from dalembert.errors import (
 from dalembert.model import Limits, Model, ModelBuilder, joints
 from dalembert.model.joints import Joint, Revolute
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
-
-Array: TypeAlias = npt.NDArray[Any]
 
 Source: TypeAlias = int | tuple[int, int]
 """Where one of our coordinates comes from: a place, or the places of the cosine and the sine of an angle."""
@@ -163,9 +161,7 @@ class PinocchioBridge:
         return array[..., 1:, FORCE_ORDER]
 
     def external_forces_back(self, f: object) -> Array:
-        """Return Pinocchio's `fext` as an array (…, njoints, 6), force first and zero on the universe, from
-        ours.
-        """
+        """Return Pinocchio's `fext` (…, njoints, 6), force first and zero on the universe, from ours."""
         array = real_array("f", f, (len(self.model.bodies), 6))
         result = np.zeros((*array.shape[:-2], array.shape[-2] + 1, 6), array.dtype)
         result[..., 1:, :] = array[..., FORCE_ORDER]
@@ -303,9 +299,7 @@ def _add_frames(builder: ModelBuilder, pin_model: Any, names: Sequence[str]) -> 
 # Joints: each class of Pinocchio's with our joint and the places of its coordinates
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class JointImage:
+class JointImage(NamedTuple):
     """Our joint for one of Pinocchio's; where our q and v come from, counted from the joint's first place."""
 
     joint: Joint
@@ -322,9 +316,11 @@ def transform_of(placement: Any) -> Transform:
 def image_of_joint(joint: Any, name: str) -> JointImage:
     """Return our joint for any `pinocchio.JointModel` but a mimic joint, for which see `image_of_mimic`."""
     kind = joint.shortname()
-    if kind not in IMAGES:
-        raise UnknownNameError.of(f'class of the Pinocchio joint "{name}",', kind, IMAGES)
-    return IMAGES[kind](joint, name)
+    image = IMAGES.get(kind.removeprefix("JointModel"))
+    if image is None:
+        known = [f"JointModel{known}" for known in IMAGES]
+        raise UnknownNameError.of(f'class of the Pinocchio joint "{name}",', kind, known)
+    return image if isinstance(image, JointImage) else image(joint, joint.extract(), name)
 
 
 def image_of_mimic(model: Any, index: int) -> tuple[JointImage, Transform]:
@@ -377,32 +373,15 @@ def _on_axis(
     return JointImage(kind(_unit(axis, name), *more), q, (0,))
 
 
-def _own_axis(kind: Callable[..., Joint], joint: Any, name: str) -> JointImage:
-    own = joint.extract()
-    return _on_axis(kind, own.axis, name, *([float(own.pitch)] if kind is joints.Helical else []))
+def _helical(joint: Any, own: Any, name: str, axis: Any = None) -> JointImage:
+    return _on_axis(joints.Helical, own.axis if axis is None else axis, name, float(own.pitch))
 
 
-def _helical_about(axis: Any, joint: Any, name: str) -> JointImage:
-    return _on_axis(joints.Helical, axis, name, float(joint.extract().pitch))
-
-
-def _universal(joint: Any, name: str) -> JointImage:
-    own = joint.extract()
-    return JointImage(joints.Universal(_unit(own.axis1, name), _unit(own.axis2, name)), (0, 1), (0, 1))
-
-
-def _ellipsoid(joint: Any, name: str) -> JointImage:
-    own = joint.extract()
-    radii = (float(own.radius_x), float(own.radius_y), float(own.radius_z))
-    return JointImage(joints.EllipsoidJoint(*radii), (0, 1, 2), (0, 1, 2))
-
-
-def _composite(joint: Any, name: str) -> JointImage:
+def _composite(joint: Any, own: Any, name: str) -> JointImage:
     members: list[Joint] = []
     q: list[Source] = []
     v: list[int] = []
     nq = nv = 0
-    own = joint.extract()
     for number, inner in enumerate(own.joints):
         image = image_of_joint(inner, f"{name}, part {number}")
         members.append(image.joint)
@@ -413,37 +392,38 @@ def _composite(joint: Any, name: str) -> JointImage:
     return JointImage(joints.Composite(members, placements), tuple(q), tuple(v))
 
 
-def _constant(image: JointImage) -> Callable[[Any, str], JointImage]:
-    return lambda joint, name: image
-
-
 _TURN: Final = ((0, 1),)
 """An angle that comes as its cosine and sine."""
+_TWO: Final = (0, 1)
 _THREE: Final = (0, 1, 2)
 _AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
-IMAGES: Final[dict[str, Callable[[Any, str], JointImage]]] = {
-    **{f"JointModelR{x}": _constant(_on_axis(Revolute, axis, x)) for x, axis in _AXES.items()},
-    **{f"JointModelRUB{x}": _constant(_on_axis(Revolute, axis, x, q=_TURN)) for x, axis in _AXES.items()},
-    **{f"JointModelP{x}": _constant(_on_axis(joints.Prismatic, axis, x)) for x, axis in _AXES.items()},
-    **{f"JointModelH{x}": partial(_helical_about, axis) for x, axis in _AXES.items()},
-    "JointModelRevoluteUnaligned": partial(_own_axis, Revolute),
-    "JointModelPrismaticUnaligned": partial(_own_axis, joints.Prismatic),
-    "JointModelHelicalUnaligned": partial(_own_axis, joints.Helical),
+IMAGES: Final[dict[str, JointImage | Callable[[Any, Any, str], JointImage]]] = {
+    **{f"R{x}": _on_axis(Revolute, axis, x) for x, axis in _AXES.items()},
+    **{f"RUB{x}": _on_axis(Revolute, axis, x, q=_TURN) for x, axis in _AXES.items()},
+    **{f"P{x}": _on_axis(joints.Prismatic, axis, x) for x, axis in _AXES.items()},
+    **{f"H{x}": partial(_helical, axis=axis) for x, axis in _AXES.items()},
+    "HelicalUnaligned": _helical,
+    "RevoluteUnaligned": lambda joint, own, name: _on_axis(Revolute, own.axis, name),
+    "PrismaticUnaligned": lambda joint, own, name: _on_axis(joints.Prismatic, own.axis, name),
     # Pinocchio's Python class hides its axis.
-    "JointModelRevoluteUnboundedUnaligned": lambda joint, name: _on_axis(
+    "RevoluteUnboundedUnaligned": lambda joint, own, name: _on_axis(
         Revolute, _at_unit_rate(joint).v.angular, name, q=_TURN
     ),
-    "JointModelUniversal": _universal,
-    "JointModelEllipsoid": _ellipsoid,
-    "JointModelSpherical": _constant(JointImage(joints.Spherical(), (3, 0, 1, 2), _THREE)),
-    "JointModelSphericalZYX": _constant(JointImage(joints.SphericalEuler("zyx"), _THREE, _THREE)),
-    "JointModelTranslation": _constant(JointImage(joints.Translation(), _THREE, _THREE)),
-    "JointModelPlanar": _constant(JointImage(joints.Planar(), (0, 1, (2, 3)), (2, 0, 1))),
-    "JointModelFreeFlyer": _constant(JointImage(joints.Free(), (0, 1, 2, 6, 3, 4, 5), (3, 4, 5, 0, 1, 2))),
-    "JointModelComposite": _composite,
+    "Universal": lambda joint, own, name: JointImage(
+        joints.Universal(_unit(own.axis1, name), _unit(own.axis2, name)), _TWO, _TWO
+    ),
+    "Ellipsoid": lambda joint, own, name: JointImage(
+        joints.EllipsoidJoint(*(float(getattr(own, f"radius_{x}")) for x in "xyz")), _THREE, _THREE
+    ),
+    "Spherical": JointImage(joints.Spherical(), (3, 0, 1, 2), _THREE),
+    "SphericalZYX": JointImage(joints.SphericalEuler("zyx"), _THREE, _THREE),
+    "Translation": JointImage(joints.Translation(), _THREE, _THREE),
+    "Planar": JointImage(joints.Planar(), (0, 1, (2, 3)), (2, 0, 1)),
+    "FreeFlyer": JointImage(joints.Free(), (0, 1, 2, 6, 3, 4, 5), (3, 4, 5, 0, 1, 2)),
+    "Composite": _composite,
 }
-"""Pinocchio's class names, each with what makes its image from the joint and its name."""
+"""Images by Pinocchio's class, after "JointModel", or their makers from joint, extracted joint and name."""
 
 
 # Coordinates of one engine in the order of another

@@ -27,6 +27,7 @@ from dalembert.compiler.gpu.device_calls import remember, run_known
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.host.foreign_arrays import is_cuda, require_library
 from dalembert.interop.coordinate_gradients import (
+    align_batch_axes,
     batch_shape,
     evaluate,
     of_dtype,
@@ -120,9 +121,7 @@ def alike(array: npt.NDArray[Any], beside: Any) -> Any:
 
 
 def _laid_out(tensor: Any) -> Any:
-    """Return a tensor as kernels read it: zeros without memory get some, deferred negation is done, and on a
-    GPU rows are adjacent.
-    """
+    """Return a tensor as kernels read it: zeros have memory, negation is done, rows are adjacent on a GPU."""
     if tensor._is_zerotensor():
         tensor = tensor.clone()
     tensor = tensor.resolve_neg()
@@ -204,24 +203,16 @@ class _Call(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], function: Any, check: str | None, *tensors: Any) -> Any:
+        def to_front(tensor: Any, dim: int) -> Any:
+            return tensor if dim == 0 else _laid_out(tensor.movedim(dim, 0))
+
         inner = [len(shape) for shape in signature_of(function).shapes]
-        own = [t.dim() - n - (d is not None) for t, n, d in zip(tensors, inner, in_dims[2:], strict=True)]
-        moved = [
-            tensor if dim is None else _in_front(tensor, dim, max(own) - axes)
-            for tensor, dim, axes in zip(tensors, in_dims[2:], own, strict=True)
-        ]
-        results = _Call.apply(function, check, *moved)
+        results = _Call.apply(function, check, *align_batch_axes(tensors, in_dims[2:], inner, to_front))
         return results, (0,) * len(results)
 
 
 # Every call of a Function asks for this, and working it out takes as long as all the rest.
 _Call.forward.__signature__ = inspect.signature(_Call.forward)  # type: ignore[attr-defined]
-
-
-def _in_front(tensor: Any, dim: int, missing: int) -> Any:
-    """Move the axis of vmap before all batch axes, which stay aligned from the right."""
-    front = tensor if dim == 0 else _laid_out(tensor.movedim(dim, 0))
-    return front.reshape(front.shape[0], *(1,) * missing, *front.shape[1:])
 
 
 def _caller(check: str | None) -> Callable[[CompiledFunction, list[Any]], Sequence[Any]]:
