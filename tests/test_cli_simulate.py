@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 
 import numpy as np
@@ -207,10 +208,10 @@ def test_several_files_hold_the_same_motion(capsys, tmp_path):
 def test_an_interrupted_simulation_is_written(capsys, monkeypatch, tmp_path):
     from dalembert.cli import simulate
 
-    def stop(self, done, steps):
+    def stop(done, steps):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulate._Bar, "__call__", stop)
+    monkeypatch.setattr(simulate, "_progress_bar", lambda dt, shown: contextlib.nullcontext(stop))
     monkeypatch.setattr("dalembert.compiler.rollout_execution.FIRST_STEPS_WORK", 100_000)
     out = tmp_path / "part.npz"
     arguments = ["pendulum", "--duration", "60", "--seed", "0", "-o", str(out), "--progress"]

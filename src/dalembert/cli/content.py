@@ -109,12 +109,8 @@ def _is_clip(file: str) -> bool:
 
 def model_options(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `da.load` that were given."""
-    given = {
-        "root": options.root,
-        "inertia": options.inertia,
-        "trusted": options.trust,
-        "roots": options.allow,
-    }
+    names = {"root": "root", "inertia": "inertia", "trusted": "trust", "roots": "allow"}
+    given = {name: getattr(options, own) for name, own in names.items()}
     return {name: value for name, value in given.items() if value}
 
 

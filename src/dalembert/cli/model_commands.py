@@ -116,13 +116,11 @@ def _mobility(model: da.Model) -> Any:
 
 def _mobility_facts(model: da.Model) -> dict[str, Any] | None:
     """Return n, n_c, r and the mobility at the neutral pose; None without loops or if they are open."""
-    if not model.loop_names:
-        return None
-    try:
-        found = _mobility(model)
-    except DalembertError:
-        return None
-    return {"n": found.n, "constraints": found.n_c, "rank": found.rank, "mobility": found.mobility}
+    with contextlib.suppress(DalembertError):
+        if model.loop_names:
+            found = _mobility(model)
+            return {"n": found.n, "constraints": found.n_c, "rank": found.rank, "mobility": found.mobility}
+    return None
 
 
 def _body(model: da.Model, body: Body) -> dict[str, Any]:
@@ -185,15 +183,8 @@ def check(options: argparse.Namespace) -> int:
     failed = any(options.strict or doubt.severity != "note" for doubt in doubts)
     counts = {name: sum(doubt.severity == name for doubt in doubts) for name in ("error", "warning", "note")}
     if options.json:
-        say_json(
-            {
-                "file": found.path,
-                "readable": True,
-                "ok": not failed,
-                "counts": counts,
-                "findings": [asdict(doubt) for doubt in doubts],
-            }
-        )
+        facts = {"file": found.path, "readable": True, "ok": not failed, "counts": counts}
+        say_json(facts | {"findings": [asdict(doubt) for doubt in doubts]})
         return int(failed)
     for doubt in doubts:
         message = doubt.message.replace(f"{found.path} line", "line")  # the last line names the file
@@ -220,10 +211,8 @@ def convert(options: argparse.Namespace) -> int:
     if found.clip is not None:
         losses.append(f"the motion of {len(found.clip.time)} frames: the format holds the skeleton only")
     if options.json:
-        report = list(model.report)
-        say_json(
-            {"source": found.path, "target": str(target), "written": True, "losses": losses, "report": report}
-        )
+        facts = {"source": found.path, "target": str(target), "written": True, "losses": losses}
+        say_json(facts | {"report": list(model.report)})
         return 0
     for line in model.report:
         say(f"read: {line}")

@@ -1,11 +1,13 @@
 """`dalembert simulate`: simulate a model with ground, contact, servos and pushes, and save the motion."""
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -16,16 +18,8 @@ import numpy.typing as npt
 
 import dalembert as da
 from dalembert.api.constraints import close_loops
-from dalembert.cli.content import (
-    complain,
-    content,
-    finite,
-    model_options,
-    say,
-    say_json,
-    table,
-    understanding,
-)
+from dalembert.cli import content as files
+from dalembert.cli.content import complain, finite, say, say_json, table, understanding
 from dalembert.cli.parser import Push
 from dalembert.contact.pairs import ContactPair
 from dalembert.errors import ArgumentError, DalembertError, FileError, UnknownNameError
@@ -142,7 +136,7 @@ class Scenario:
 
 def scenario(options: argparse.Namespace) -> Scenario:
     """Return the model with its ground, its start, contact and motors."""
-    found = content([options.file], options)
+    found = files.content([options.file], options)
     model, notes = found.model, []
     free = [body for body in model.bodies if isinstance(body.joint, da.Free)]
     root = next((body for body in free if body.parent < 0), None)
@@ -220,7 +214,7 @@ def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
     if ending == ".json":
         return _read_json_state(model, Path(name))
     if mjcf:
-        read = read_mjcf(options.file, **model_options(options))
+        read = read_mjcf(options.file, **files.model_options(options))
         if name is None:
             return np.asarray(read.start.q), rest
         frames = {frame.name or str(k): frame for k, frame in enumerate(read.keyframes)}
@@ -353,12 +347,10 @@ def _simulate(
         rollout(min(2, steps))  # compiles what the rollout needs
         compiled = perf_counter() - start
         warnings.simplefilter("always", SimulationWarning)
-        bar = _Bar(dt) if options.progress or (options.progress is None and sys.stderr.isatty()) else None
-        start = perf_counter()
-        trajectory = rollout(steps, every=every, progress=bar)
-        took = perf_counter() - start
-        if bar is not None:
-            bar.end()
+        with _progress_bar(dt, shown=options.progress) as bar:
+            start = perf_counter()
+            trajectory = rollout(steps, every=every, progress=bar)
+            took = perf_counter() - start
     samples = max(1, trajectory.failed_at.size)
     timing = {
         "steps": steps,
@@ -372,33 +364,27 @@ def _simulate(
     return trajectory, timing, said
 
 
-class _Bar:
-    """A line on the terminal that grows with the simulated time."""
+@contextlib.contextmanager
+def _progress_bar(dt: float, *, shown: bool | None) -> Iterator[Callable[[int, int], None] | None]:
+    """Yield what shows a line that grows with the simulated time; None: on a terminal, else nothing does."""
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield None
+        return
+    start, last = perf_counter(), 0.0
 
-    def __init__(self, dt: float) -> None:
-        self._dt = dt
-        self._start = perf_counter()
-        self._shown = 0.0
-
-    def __call__(self, done: int, steps: int) -> None:
+    def show(done: int, steps: int) -> None:
+        nonlocal last
         now = perf_counter()
-        if now - self._shown < 0.1 and done < steps:
-            return
-        self._shown = now
-        full = PROGRESS_BAR_WIDTH * done // steps
-        factor = done * self._dt / max(now - self._start, 1e-9)
-        print(
-            f"\r[{'#' * full}{'.' * (PROGRESS_BAR_WIDTH - full)}] "
-            f"{done * self._dt:.2f} of {steps * self._dt:.2f} s, "
-            f"{factor:.3g} times real time ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
+        if now - last >= 0.1 or done == steps:
+            last = now
+            full = PROGRESS_BAR_WIDTH * done // steps
+            factor = done * dt / max(now - start, 1e-9)
+            bar = f"\r[{'#' * full}{'.' * (PROGRESS_BAR_WIDTH - full)}] "
+            said = f"{done * dt:.2f} of {steps * dt:.2f} s, {factor:.3g} times real time "
+            print(bar + said, end="", file=sys.stderr, flush=True)
 
-    def end(self) -> None:
-        """End the line."""
-        print(file=sys.stderr)
+    yield show
+    print(file=sys.stderr)
 
 
 def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namespace) -> dict[str, Any]:
