@@ -77,7 +77,7 @@ class Trajectory:
 
     `failed_at (…,)`: the step at which a sample failed, -1 for samples without failure; it stays in its last
     valid state from there on; `cause (…,)` says why. `energy_gain (…,)` [J]: energy that no work
-    explains (`energy_watch`), where it is above 1 % of a sample's peak kinetic energy, else zero: such motion
+    explains, where it is above 1 % of a sample's peak kinetic energy, else zero: such motion
     is wrong, take smaller steps. `interrupted`: the rollout was stopped by Ctrl-C; the
     trajectory holds the frames until then. `parameters`: values of the model that were given to the rollout,
     for all samples or for each. A rollout of arrays on a GPU has its arrays there, `cause` by number;
