@@ -7,12 +7,13 @@ import pytest
 from numpy.testing import assert_allclose
 from tests.conformance.models import KINDS
 from tests.finite_differences import differences, states
+from tests.tracing.interpreter import interpret
 
 import dalembert as da
 from dalembert.api import declared
 from dalembert.compiler import library
 from dalembert.errors import ArgumentError
-from dalembert.tracing import Loop, Program, interpret
+from dalembert.tracing import Loop, Program
 
 
 def interpreted(program: Program, arrays: dict[str, np.ndarray]) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.conformance import models
 from tests.conformance.backends import draw_states
+from tests.tracing.interpreter import interpret
 
 import dalembert as da
 from dalembert import algorithms as al
@@ -14,7 +15,6 @@ from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe, lower
 from dalembert.errors import TracingError
-from dalembert.tracing.evaluation import interpret
 
 ROWS = 11
 HEIGHTS = (0.3, -0.2, 0.5)

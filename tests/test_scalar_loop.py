@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import sympy
+from tests.tracing.interpreter import evaluate, interpret
 
 from dalembert import scalar
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, TracingError
 from dalembert.model.joints.dual import Dual
 from dalembert.spatial import Vec3
-from dalembert.tracing import ArrayArgument, Graph, evaluate, interpret, trace
+from dalembert.tracing import ArrayArgument, Graph, trace
 
 
 def root(a):

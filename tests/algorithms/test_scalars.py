@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import sympy
 from tests.algorithms.trees import close, random_tree, state
+from tests.tracing.interpreter import evaluate
 
 from dalembert import algorithms
 from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Revolute
 from dalembert.spatial import RigidInertia, Transform, leaves
-from dalembert.tracing.evaluation import evaluate
 from dalembert.tracing.program import ArrayArgument
 from dalembert.tracing.trace import trace
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 from tests.codegen.sample_programs import bits, run
+from tests.tracing.interpreter import interpret
 from tests.tracing.test_iteration import newton
 
 from dalembert import scalar
 from dalembert.codegen import compile_program, default_lanes, host_levels
 from dalembert.codegen.memory import zero_runs
-from dalembert.tracing.evaluation import interpret
 from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArrayArgument, ArraySpec, Loop, Program, Store, Straight

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from tests.codegen.sample_programs import bits, chain_loops, random_inputs, run
+from tests.tracing.interpreter import interpret
 
 from dalembert.codegen import compile_program, host_levels
 from dalembert.codegen.memory import loop_hazards, zero_runs
-from dalembert.tracing.evaluation import interpret
 from dalembert.tracing.expression import Address
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Loop, Program, Store, Straight

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from tests.codegen.sample_programs import bits, every_operation, random_inputs, random_straight, run
+from tests.tracing.interpreter import interpret
 
 from dalembert.codegen import compile_program, host_levels
-from dalembert.tracing.evaluation import interpret
 
 PROGRAM, NAMES = every_operation()
 EXACT = (

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from tests.conformance.enrolment import flat
+from tests.tracing.interpreter import interpret
 
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
 from dalembert.model import configuration
 from dalembert.model.model import Model
-from dalembert.tracing.evaluation import interpret
 
 States = dict[str, np.ndarray]
 

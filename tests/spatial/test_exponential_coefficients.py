@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.tracing.interpreter import evaluate
 
 from dalembert.spatial.exponential import ExponentialCoefficients
-from dalembert.tracing import Graph, count_operations, evaluate
+from dalembert.tracing import Graph, count_operations
 
 mpmath = pytest.importorskip("mpmath")
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.tracing.interpreter import interpret
 
 from dalembert.tracing import (
     BOOK_RULES,
@@ -10,7 +11,6 @@ from dalembert.tracing import (
     ArrayArgument,
     count_operations,
     count_program,
-    interpret,
     python_source,
     trace,
 )

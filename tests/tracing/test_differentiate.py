@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.tracing.interpreter import evaluate
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert import scalar
 from dalembert.errors import ShapeError
 from dalembert.model.joints.dual import Dual
-from dalembert.tracing import NO_RULES, Expression, Graph, count_operations, evaluate, jacobian, jvp, vjp
+from dalembert.tracing import NO_RULES, Expression, Graph, count_operations, jacobian, jvp, vjp
 from dalembert.tracing.differentiate import _forward
 from dalembert.tracing.expression import live
 from dalembert.tracing.operations import OPERATIONS

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.tracing.interpreter import evaluate, interpret
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert import scalar
@@ -22,8 +23,6 @@ from dalembert.tracing import (
     Program,
     Store,
     Straight,
-    evaluate,
-    interpret,
     jacobian,
     jvp,
     vjp,

@@ -5,10 +5,11 @@ import operator
 
 import numpy as np
 import pytest
+from tests.tracing.interpreter import evaluate
 
 from dalembert import scalar
 from dalembert.errors import DalembertError, TracingError, UnknownNameError
-from dalembert.tracing import NO_RULES, Expression, Graph, evaluate, live
+from dalembert.tracing import NO_RULES, Expression, Graph, live
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tracing.interpreter import evaluate, interpret
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
-from dalembert.tracing import NO_RULES, OPERATIONS, ArrayArgument, Graph, evaluate, interpret, trace
+from dalembert.tracing import NO_RULES, OPERATIONS, ArrayArgument, Graph, trace
 from dalembert.tracing.operations import divide, fused_multiply_add
 
 VALUES = st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3)

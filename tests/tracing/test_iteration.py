@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.tracing.interpreter import interpret
 
 from dalembert import scalar
 from dalembert.errors import ArgumentError, ShapeError, TracingError
@@ -17,7 +18,6 @@ from dalembert.tracing import (
     Store,
     Straight,
     count_program,
-    interpret,
     live,
     python_source,
     trace,

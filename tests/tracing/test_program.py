@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.tracing.interpreter import interpret
 
 from dalembert.errors import ArgumentError, DalembertError, ShapeError, UnknownNameError
 from dalembert.tracing import (
@@ -16,7 +17,6 @@ from dalembert.tracing import (
     Store,
     Straight,
     count_program,
-    interpret,
     python_source,
 )
 

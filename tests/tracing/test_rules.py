@@ -7,19 +7,11 @@ from fractions import Fraction
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from tests.tracing.interpreter import evaluate
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert import scalar
-from dalembert.tracing import (
-    BOOK_RULES,
-    NO_RULES,
-    OPERATIONS,
-    RULES,
-    Graph,
-    count_operations,
-    evaluate,
-    live,
-)
+from dalembert.tracing import BOOK_RULES, NO_RULES, OPERATIONS, RULES, Graph, count_operations, live
 
 VALUES = st.lists(st.integers(-40, 40).map(lambda n: n / 8.0), min_size=3, max_size=3)
 

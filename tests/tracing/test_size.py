@@ -14,9 +14,9 @@ from dalembert.tracing.graph import (
     ENVIRONMENT,
     MAX_OPERATIONS,
     Graph,
+    check_size,
     max_nodes,
     max_operations,
-    program_size,
 )
 from dalembert.tracing.program import ArrayArgument
 from dalembert.tracing.trace import trace
@@ -29,8 +29,8 @@ def products(count: int):
 
 
 def test_operations_and_stores_are_counted_once_whatever_a_loop_runs():
-    assert program_size(products(10)) == 20
-    assert program_size(chain_loops(5)) == program_size(chain_loops(50))
+    assert check_size(products(10)) == 20
+    assert check_size(chain_loops(5)) == check_size(chain_loops(50))
 
 
 def test_a_program_at_the_limit_compiles_and_one_above_is_refused(monkeypatch):

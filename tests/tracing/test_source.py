@@ -6,21 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tracing.interpreter import interpret
 from tests.tracing.recipes import BRANCHING, RING, SMOOTH, cook, recipes
 
 from dalembert import scalar
 from dalembert.errors import ArgumentError
-from dalembert.tracing import (
-    RULES,
-    ArrayArgument,
-    Graph,
-    Program,
-    Store,
-    Straight,
-    interpret,
-    python_source,
-    trace,
-)
+from dalembert.tracing import RULES, ArrayArgument, Graph, Program, Store, Straight, python_source, trace
 from dalembert.tracing.program import ArraySpec
 
 VALUES = st.lists(st.floats(-3.0, 3.0), min_size=3, max_size=3)

@@ -4,10 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tests.tracing.interpreter import interpret, refused
 
 from dalembert import scalar
 from dalembert.errors import ArgumentError, TracingError
-from dalembert.tracing import ArrayArgument, interpret, refused, trace
+from dalembert.tracing import ArrayArgument, trace
 
 
 class Pose(NamedTuple):

@@ -11,7 +11,6 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final, NoReturn, TypeAlias, final
 
 import numpy as np
@@ -38,11 +37,10 @@ from dalembert.tracing.derivative_calls import (
     derived_program,
     group_results,
 )
-from dalembert.tracing.evaluation import copy_trace, digest_of, replay
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph, check_size
 from dalembert.tracing.program import ArraySpec, Program, Statement
-from dalembert.tracing.trace import ArrayOutput, Trace, trace
+from dalembert.tracing.trace import ArrayOutput, Trace, copy_trace, digest_of, replay, trace
 
 POSITIONS: Final = ("q", "q0", "q1", "q2", "q_ref")
 """Arguments of these names are configurations: their quaternions are checked, and derivatives by them
@@ -116,14 +114,19 @@ class Recipe:
 
     def charts(self) -> dict[str, Chart]:
         """Return the tangent spaces of configurations: d f(integrate(q, t e_j)) / dt = (df/dq) Q(q) e_j."""
-        rates = self._rates if self.tangents is None else partial(_recorded_rates, self.tangents)
         return {
-            item.name: Chart(self.model.nv, rates) for item in self.arguments if self.is_configuration(item)
+            item.name: Chart(self.model.nv, self._rates)
+            for item in self.arguments
+            if self.is_configuration(item)
         }
 
-    def _rates(self, q: Sequence[Scalar]) -> list[list[Scalar]]:
-        """Return dq/dt for each unit velocity."""
-        return [configuration.position_rate(self.model, q, unit) for unit in np.eye(self.model.nv).tolist()]
+    def _rates(self, q: Sequence[Any]) -> list[list[Scalar]]:
+        """Return dq/dt for each unit velocity, as it was recorded if it was."""
+        if self.tangents is None:
+            units = np.eye(self.model.nv).tolist()
+            return [configuration.position_rate(self.model, q, unit) for unit in units]
+        (values,) = replay(self.tangents, q[0].graph, {"q": q})
+        return [values[k : k + len(q)] for k in range(0, len(values), len(q))]
 
     def on_model(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
         """Call `function(model, *arguments)` with the arguments and then the parameters given in `arrays`."""
@@ -253,9 +256,8 @@ def _lower_looped(recipe: Recipe, dtype: str) -> Lowered:
         check=_rejection_condition(graph, recipe, dtype),
     )
     results = [ArrayArgument("output", (result.size,))]
-    return _differentiate_program(
-        recipe, program, results, _TableCharts(tree, recipe), lambda arrays: arrays[0]
-    )
+    charts = _TableCharts(graph, recipe.charts(), _shapes(recipe), tree)
+    return _differentiate_program(recipe, program, results, charts, lambda arrays: arrays[0])
 
 
 def _differentiate_program(
@@ -272,21 +274,18 @@ def _shapes(recipe: Recipe) -> dict[str, tuple[int, ...]]:
 
 
 @final
+@dataclass(slots=True, eq=False)
 class _TableCharts(Charts):
     """Charts of a large tree, joint by joint."""
 
-    def __init__(self, tree: TableTree, recipe: Recipe) -> None:
-        super().__init__(tree.graph, recipe.charts(), _shapes(recipe))
-        self._tree = tree
+    tree: TableTree
 
     def rate(self, argument: str, change: str, target: str) -> Statement:
         q: Any = InputTable(self.graph, argument)
         dq: Any = InputTable(self.graph, change)
-
-        def joint_rate(body: Body) -> list[Scalar]:
-            return body.joint.position_rate(body.own_q(q), body.own_v(dq))
-
-        return self._tree.per_joint(target, "q", joint_rate)
+        return self.tree.per_joint(
+            target, "q", lambda body: body.joint.position_rate(body.own_q(q), body.own_v(dq))
+        )
 
     def slope(self, argument: str, slope: str, target: str) -> Statement:
         q: Any = InputTable(self.graph, argument)
@@ -297,17 +296,10 @@ class _TableCharts(Charts):
             rates = [body.joint.position_rate(own_q, unit) for unit in np.eye(body.nv).tolist()]
             return [sum((a * b for a, b in zip(rate, own, strict=True)), 0.0) for rate in rates]
 
-        return self._tree.per_joint(target, "v", joint_slope)
+        return self.tree.per_joint(target, "v", joint_slope)
 
     def directions(self, argument: str) -> NoReturn:
         raise TracingError("the Jacobian of a tree in loops is made of products with directions")
-
-
-def _recorded_rates(tangents: Trace, q: Sequence[Expression]) -> list[list[Scalar]]:
-    """Return dq/dt for each unit velocity, as it was recorded."""
-    (values,) = replay(tangents, q[0].graph, {"q": q})
-    size = len(q)
-    return [values[k : k + size] for k in range(0, len(values), size)]
 
 
 def as_lists(value: Any) -> Any:

@@ -29,10 +29,10 @@ from dalembert.errors import TracingError
 from dalembert.host.captured_values import Reads, reads_of
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
-from dalembert.tracing.evaluation import digest_of, replay
+from dalembert.scalar.for_each import leaves
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.trace import Trace
+from dalembert.tracing.trace import Trace, digest_of, replay
 
 Made = TypeVar("Made")
 
@@ -56,7 +56,7 @@ class RecordedFunction:
 
     def __call__(self, model: Model, *arrays: Any) -> list[Scalar]:
         """Return the one output, on traced values; parameters of the model are inputs of the same names."""
-        given = {item.name: _flat(array) for item, array in zip(self.trace.inputs, arrays, strict=False)}
+        given = {item.name: leaves(array) for item, array in zip(self.trace.inputs, arrays, strict=False)}
         graph: Graph = next(x.graph for values in given.values() for x in values if type(x) is Expression)
         (values,) = replay(self.trace, graph, given)
         return values
@@ -163,9 +163,3 @@ def kept_kernel(
         if len(kernels) > KEPT_KERNELS:
             kernels.popitem(last=False)
     return found
-
-
-def _flat(array: Any) -> list[Scalar]:
-    if isinstance(array, list | tuple):
-        return [item for part in array for item in _flat(part)]
-    return [array]

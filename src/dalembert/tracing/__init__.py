@@ -1,7 +1,6 @@
 """Tracing: a function runs on symbols, and its arithmetic is recorded as a program."""
 
 from dalembert.tracing.differentiate import jacobian, jvp, vjp
-from dalembert.tracing.evaluation import evaluate, interpret, refused
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS, Operation
@@ -46,13 +45,10 @@ __all__ = [
     "Trace",
     "count_operations",
     "count_program",
-    "evaluate",
-    "interpret",
     "jacobian",
     "jvp",
     "live",
     "python_source",
-    "refused",
     "trace",
     "vjp",
 ]

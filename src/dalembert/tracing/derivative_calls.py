@@ -123,18 +123,16 @@ def group_results(
     return tuple(group_results(results[k * size : (k + 1) * size], rest, base) for k in range(number))
 
 
+@dataclass(slots=True, eq=False)
 class Charts:
     """The tangent spaces of a function's arguments in a graph, and the statements that map to and from them.
 
     `shapes`: of all arguments; one without a chart is its own tangent space.
     """
 
-    def __init__(
-        self, graph: Graph, charts: Mapping[str, Chart], shapes: Mapping[str, tuple[int, ...]]
-    ) -> None:
-        self.graph = graph
-        self.charts = charts
-        self.shapes = shapes
+    graph: Graph
+    charts: Mapping[str, Chart]
+    shapes: Mapping[str, tuple[int, ...]]
 
     def tangent_shape(self, argument: str) -> tuple[int, ...]:
         """Return the shape of a change of an argument."""
@@ -187,17 +185,16 @@ class Charts:
         ]
 
 
-def derivative_trace(traced: Trace, derivative: Derivative, charts: Mapping[str, Chart]) -> Trace:
+def derivative_trace(traced: Trace, derivative: Derivative, given: Mapping[str, Chart]) -> Trace:
     """Return the derivative of a trace without loops, in the same graph."""
     if traced.graph.loops:
         raise TracingError("a trace with loops is differentiated as a program: program_jvp, program_vjp")
-    tangent_spaces = Charts(traced.graph, charts, {item.name: item.shape for item in traced.inputs})
+    charts = Charts(traced.graph, given, {item.name: item.shape for item in traced.inputs})
     if derivative.kind == "jacobian":
-        return _jacobian(traced, derivative, tangent_spaces)
-    if derivative.kind == "jvp":
-        return _jvp(traced, derivative, tangent_spaces)
-    gradient = _vjp(traced, derivative, tangent_spaces)
-    return gradient if derivative.kind == "vjp" else _jvp(gradient, derivative, tangent_spaces)
+        return _jacobian(traced, derivative, charts)
+    if derivative.kind != "jvp":
+        traced = _vjp(traced, derivative, charts)
+    return traced if derivative.kind == "vjp" else _jvp(traced, derivative, charts)
 
 
 def _jacobian(traced: Trace, derivative: Derivative, charts: Charts) -> Trace:
@@ -338,14 +335,7 @@ class _Function:
         """Return all columns; with respect to a configuration, along the directions of its tangent space."""
         names, charts = derivative.arguments, self.charts
         directions = {name: charts.directions(name) for name in names}
-        outputs = {
-            name: [
-                ArraySpec(f"derivative {number} of {spec.name} by {name}", spec.size * len(directions[name]))
-                for spec in self.program.outputs
-            ]
-            for name in names
-        }
-        moved = program_jacobian(self.program, charts.graph, directions, outputs)
+        moved = program_jacobian(self.program, charts.graph, directions, f"derivative {number} of")
         return replace(self, program=moved, results=tuple(charts.jacobian_results(self.results, names)))
 
 

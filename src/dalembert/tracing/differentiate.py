@@ -99,7 +99,12 @@ def reversed_rows(
             # A product and a sum for each argument that depends on an input; the first needs no sum.
             each = 1 if node.op in FREE_OPS else 2
             reverse[node.index] = max(sum(each for item in node.args if item.index in forward) - 1, 0)
-    needed = _needed_by(nodes, outputs)
+    needed: dict[int, int] = {}  # for each node, a bit mask of the outputs that need it
+    for k, y in enumerate(outputs):
+        needed[y.index] = needed.get(y.index, 0) | 1 << k
+    for node in reversed(nodes):
+        for item in node.args:
+            needed[item.index] = needed.get(item.index, 0) | needed.get(node.index, 0)
     all_forward = sum(forward.values())
     all_reverse = sum(cost * needed[index].bit_count() for index, cost in reverse.items())
     saved, least = [0] * len(outputs), [0] * len(outputs)
@@ -154,18 +159,6 @@ def _row_cost(output: Expression, place: Mapping[int, Expression], costs: Mappin
                     seen.add(item.index)
                     stack.append(item.index)
     return total
-
-
-def _needed_by(nodes: Sequence[Expression], outputs: Sequence[Expression]) -> dict[int, int]:
-    """Return, for each node, a bit mask of the outputs that need it."""
-    needed: dict[int, int] = {}
-    for k, y in enumerate(outputs):
-        needed[y.index] = needed.get(y.index, 0) | 1 << k
-    for node in reversed(nodes):
-        mask = needed.get(node.index, 0)
-        for item in node.args:
-            needed[item.index] = needed.get(item.index, 0) | mask
-    return needed
 
 
 # Guards: the conditions under which a value affects the results, tracked while adjoints propagate back.
@@ -272,7 +265,7 @@ def jacobian(
     Directions are the inputs themselves, or with `seeds` what the inputs change along: `seeds[i][k]` is the
     rate of input i along direction k. Forward, each value has derivatives along those directions alone that
     it depends on: columns without a row in common share no value, so that colouring would gain nothing more.
-    Rows that cost less in reverse are accumulated so, as `accumulation_costs` counts it.
+    Rows that cost less in reverse are accumulated so, as `reversed_rows` counts it.
     """
     if seeds is None:
         seeds = [{k: 1.0} for k in range(len(inputs))]
@@ -284,7 +277,11 @@ def jacobian(
     for k in sorted(chosen):
         y = outputs[k]
         if y.index not in known:
-            known[y.index] = _reverse(y, inputs, seeds)
+            row: dict[int, Scalar] = {}
+            for slope, seed in zip(vjp([y], inputs, [1.0]), seeds, strict=True):
+                for j, rate in seed.items() if not scalar.is_zero(slope) else ():
+                    row[j] = row.get(j, 0.0) + slope * rate
+            known[y.index] = {j: x for j, x in sorted(row.items()) if not scalar.is_zero(x)}
         rows[k] = dict(known[y.index])
     return [rows[k] for k in range(len(outputs))]
 
@@ -349,17 +346,6 @@ def _forward(
                 row[k] = value
         change[node.index] = row
     return [dict(change.get(y.index, {})) for y in outputs]
-
-
-def _reverse(
-    output: Expression, inputs: Sequence[Expression], seeds: Sequence[Mapping[int, Scalar]]
-) -> dict[int, Scalar]:
-    row: dict[int, Scalar] = {}
-    for slope, seed in zip(vjp([output], inputs, [1.0]), seeds, strict=True):
-        if not scalar.is_zero(slope):
-            for k, rate in seed.items():
-                row[k] = row.get(k, 0.0) + slope * rate
-    return {k: value for k, value in sorted(row.items()) if not scalar.is_zero(value)}
 
 
 def _same_length(name: str, given: Sequence[Any], of: str, expected: Sequence[Any]) -> None:

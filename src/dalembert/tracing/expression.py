@@ -40,11 +40,37 @@ def live(outputs: Iterable[Expression]) -> list[Expression]:
     return [seen[index] for index in sorted(seen)]
 
 
+def replace_leaves(
+    values: Iterable[Expression], replacement: Callable[[Expression], Expression]
+) -> dict[int, Expression]:
+    """Return all that values depend on, by the index of the old node, on other leaves."""
+    new: dict[int, Expression] = {}
+    for node in live(values):
+        args = [new[item.index] for item in node.args]
+        new[node.index] = node.graph.with_arguments(node, args) if args else replacement(node)
+    return new
+
+
 def _method(function: Any, op: str, *, reflected: bool = False) -> Callable[[Any, Any], Any]:
     """Return the method of an operator that records the operation `op`."""
 
     def method(self: Expression, other: Any) -> Any:
-        return _binary(function, self.graph.builders[op], self, other, reflected)
+        build = self.graph.builders[op]
+        if type(other) is Expression and other.graph is self.graph:  # most operations
+            return build(other, self) if reflected else build(self, other)
+        return _binary(function, build, self, other, reflected)
+
+    return method
+
+
+def _no_number(wanted: str) -> Callable[[Any], NoReturn]:
+    """Return the method that refuses the conversion to a number."""
+
+    def method(self: Any) -> NoReturn:
+        raise TracingError(
+            f"{caller()}: a traced value has no number yet and cannot become {wanted}; use the functions of "
+            "dalembert.scalar instead of those of math and NumPy"
+        )
 
     return method
 
@@ -70,24 +96,9 @@ class Expression:
         self.data = data
         self.index = index
 
-    def __add__(self, other: Scalar) -> Any:
-        graph = self.graph
-        if type(other) is Expression and other.graph is graph:
-            return graph.add(self, other)
-        return _binary(operator.add, graph.add, self, other, False)
-
-    def __sub__(self, other: Scalar) -> Any:
-        graph = self.graph
-        if type(other) is Expression and other.graph is graph:
-            return graph.sub(self, other)
-        return _binary(operator.sub, graph.sub, self, other, False)
-
-    def __mul__(self, other: Scalar) -> Any:
-        graph = self.graph
-        if type(other) is Expression and other.graph is graph:
-            return graph.mul(self, other)
-        return _binary(operator.mul, graph.mul, self, other, False)
-
+    __add__ = _method(operator.add, "add")
+    __sub__ = _method(operator.sub, "sub")
+    __mul__ = _method(operator.mul, "mul")
     __radd__ = _method(operator.add, "add", reflected=True)
     __rsub__ = _method(operator.sub, "sub", reflected=True)
     __rmul__ = _method(operator.mul, "mul", reflected=True)
@@ -106,7 +117,7 @@ class Expression:
     __hash__ = object.__hash__
 
     def __neg__(self) -> Expression:
-        return self.graph.neg(self)
+        return self.graph.builders["neg"](self)
 
     def __pos__(self) -> Expression:
         return self
@@ -137,26 +148,11 @@ class Expression:
             "logical_or, logical_not, minimum, maximum"
         )
 
-    def __float__(self) -> float:
-        self._no_number("float")
-
-    def __int__(self) -> int:
-        self._no_number("int")
-
-    def __index__(self) -> int:
-        self._no_number("an index")
-
-    def __complex__(self) -> complex:
-        self._no_number("complex")
+    __float__, __int__ = _no_number("float"), _no_number("int")
+    __index__, __complex__ = _no_number("an index"), _no_number("complex")
 
     def __iter__(self) -> NoReturn:
         raise TracingError(f"{caller()}: a traced value is one scalar; it has no length and no elements")
-
-    def _no_number(self, wanted: str) -> NoReturn:
-        raise TracingError(
-            f"{caller()}: a traced value has no number yet and cannot become {wanted}; use the functions of "
-            "dalembert.scalar instead of those of math and NumPy"
-        )
 
     def __repr__(self) -> str:
         if self.op == "constant":

@@ -61,8 +61,13 @@ def max_nodes() -> int:
 
 
 def check_size(program: Program, default: int = MAX_OPERATIONS) -> int:
-    """Return the operations of a program, or raise where they are too many."""
-    return check_count(program_size(program), default)
+    """Return the operations and stores to compile, or raise where they are too many; those of a loop count
+    once, however often it runs, those of `WEIGHTS` several times."""
+    operations = _operations([program.check]) if program.check is not None else 0
+    for loop in program.loops:
+        for case in loop.cases:
+            operations += len(case) + _operations([store.value for store in case])
+    return check_count(operations, default)
 
 
 def check_count(operations: int, default: int = MAX_OPERATIONS) -> int:
@@ -71,16 +76,6 @@ def check_count(operations: int, default: int = MAX_OPERATIONS) -> int:
     if operations > limit:
         raise ProgramSizeError(f"{operations:,} operations to compile; at most {limit:,} are allowed")
     return operations
-
-
-def program_size(program: Program) -> int:
-    """Return the operations and stores to compile; those of a loop count once, however often it runs, those
-    of `WEIGHTS` several times."""
-    total = _operations([program.check]) if program.check is not None else 0
-    for loop in program.loops:
-        for case in loop.cases:
-            total += len(case) + _operations([store.value for store in case])
-    return total
 
 
 def _operations(stack: list[Expression]) -> int:
@@ -120,8 +115,6 @@ class Graph:
         self.builders: dict[str, Callable[..., Expression]] = {
             name: _builder(self, name, operation.arity) for name, operation in OPERATIONS.items()
         }
-        self.add, self.sub = self.builders["add"], self.builders["sub"]
-        self.mul, self.neg = self.builders["mul"], self.builders["neg"]
 
     def constant(self, value: float) -> Expression:
         """Return the node of a number; all NaNs share one node, and so do the two zeros."""
@@ -280,7 +273,8 @@ class Graph:
 
 
 def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
-    """Return the constructor of one operation: look up, rewrite, else make a node. Closures, for speed."""
+    """Return the constructor of one operation: look up, rewrite, else make a node. Closures, for speed; most
+    operations have two arguments."""
     nodes, share = graph.nodes, graph.share
     append = nodes.append
     dispatch = graph.rules.dispatch(op)
@@ -288,19 +282,19 @@ def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
     known = graph._known[op]
     lookup = known.get
 
-    def unary(a: Expression) -> Expression:
-        key = a.index
+    def by_first(*args: Expression) -> Expression:
+        key = tuple([item.index for item in args])
         found = lookup(key)
         if found is not None:
             return found
-        for rule in dispatch[a.op]:
-            found = rule(a)
+        for rule in dispatch[args[0].op]:
+            found = rule(*args)
             if found is not None:
                 break
         else:
             if (number := len(nodes)) >= graph.max_nodes:
                 graph.refuse_growth()
-            append(found := Expression(graph, op, (a,), None, number))
+            append(found := Expression(graph, op, args, None, number))
         if share:
             known[key] = found
         return found
@@ -324,21 +318,4 @@ def _builder(graph: Graph, op: str, arity: int) -> Callable[..., Expression]:
             known[key] = found
         return found
 
-    def ternary(a: Expression, b: Expression, c: Expression) -> Expression:
-        key = (a.index, b.index, c.index)
-        found = lookup(key)
-        if found is not None:
-            return found
-        for rule in dispatch[a.op]:
-            found = rule(a, b, c)
-            if found is not None:
-                break
-        else:
-            if (number := len(nodes)) >= graph.max_nodes:
-                graph.refuse_growth()
-            append(found := Expression(graph, op, (a, b, c), None, number))
-        if share:
-            known[key] = found
-        return found
-
-    return (unary, binary, ternary)[arity - 1]
+    return binary if arity == 2 else by_first

@@ -12,7 +12,7 @@ is placed with the sum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import final
 
@@ -22,44 +22,6 @@ from dalembert.tracing.graph import Graph, check_count
 from dalembert.tracing.iteration import RecordedLoop, all_loops
 from dalembert.tracing.operations import BOOLEAN_OPS
 from dalembert.tracing.program import Store
-
-# The choice of products that are fused into sums (a b + c, rounded once) where code is divided into parts.
-#
-# A product with one use is fused, as in `codegen.schedule`. Only uses for the same output as the product, or
-# for an earlier output, count, so that the bits of an output do not depend on what is computed for later
-# outputs. The sum then owns a copy of the product in its part (`trace.py`), and other users compute the
-# product again.
-
-
-def fused_products(
-    nodes: Sequence[Expression],
-    args: Mapping[int, Sequence[Expression]],
-    uses: Mapping[int, int],
-    first: Mapping[int, int],
-    same_home: Callable[[Expression, Expression], bool],
-) -> dict[int, int]:
-    """Return the position of the fused operand, by the index of the sum or difference.
-
-    By index of a node: `args`; `first`, the number of the first output that needs it; its `uses` for that.
-    `same_home`: whether two nodes are of one step, or both of the function. Of two products the later is
-    fused, as in `codegen.schedule`.
-    """
-
-    def alone(item: Expression, total: Expression) -> bool:
-        return uses[item.index] == 1 or first[item.index] < first[total.index]
-
-    def fits(item: Expression, total: Expression) -> bool:
-        chain = [item] if item.op != "neg" else [item, args[item.index][0]]
-        return chain[-1].op == "mul" and all(alone(x, total) and same_home(x, total) for x in chain)
-
-    found: dict[int, int] = {}
-    for node in nodes:
-        if node.op in ("add", "sub"):
-            places = [place for place in (1, 0) if fits(args[node.index][place], node)]
-            if places:
-                found[node.index] = places[0]
-    return found
-
 
 MAX_RECOMPUTED_OPERATIONS = 12
 """Operations up to which a loop of one iteration recomputes a value instead of loading it: the loop may not
@@ -98,12 +60,17 @@ class Placement:
         self.users: dict[int, list[int]] = {}
         self.roots: dict[int, list[int]] = {}
         self.rank: dict[int, int] = {}
+        self.fused: dict[int, int] = {}
         self._rank()
         self._sink_into_single_pass_loops()
         self._fuse()
         self._find_users()
         self.place = dict(self.rank)
-        self._sink()
+        # Sink each operation to the latest part that its users allow, never into a loop; in reverse order the
+        # users of a node have their final part before the node itself is placed.
+        for node in reversed(self.nodes):
+            if node.args:
+                self.place[node.index] = min(self._seen_from(part, node) for part in self._used_in(node))
         self._hoist()
         self.cheap = self._cheap_nodes() if any(loop.count == 1 for loop in all_loops(graph.loops)) else set()
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
@@ -208,8 +175,13 @@ class Placement:
         return found
 
     def _fuse(self) -> None:
-        """Give each sum the factors of its fused product; a product without another use is dropped."""
-        # Only uses for the same output count: its bits must not depend on what is computed for later outputs.
+        """Choose the products that are fused into sums (a b + c, rounded once), of two the later.
+
+        A product with one use is fused, as in `codegen.schedule`: the sum gets its factors, and owns a copy
+        of the product in its part (`trace.py`); other users compute the product again.
+        """
+        # Only uses for the same output, or an earlier one, count: the bits of an output must not depend on
+        # what is computed for later outputs.
         uses: Counter[int] = Counter()
         for node in self.nodes:
             uses.update(
@@ -218,10 +190,20 @@ class Placement:
         asked = ((self.resolve(node).index, number) for node, number in self.asked)
         uses.update(index for index, number in asked if self.output[index] == number)
 
-        def same_home(a: Expression, b: Expression) -> bool:
-            return self.owner[self.rank[a.index]] is self.owner[self.rank[b.index]]
+        def fits(item: Expression, total: Expression) -> bool:
+            chain = [item] if item.op != "neg" else [item, self.args[item.index][0]]
+            home = self.owner[self.rank[total.index]]
+            return chain[-1].op == "mul" and all(
+                (uses[x.index] == 1 or self.output[x.index] < self.output[total.index])
+                and self.owner[self.rank[x.index]] is home
+                for x in chain
+            )
 
-        self.fused = fused_products(self.nodes, self.args, uses, self.output, same_home)
+        for node in self.nodes:
+            if node.op in ("add", "sub"):
+                places = [place for place in (1, 0) if fits(self.args[node.index][place], node)]
+                if places:
+                    self.fused[node.index] = places[0]
         for index, place in self.fused.items():
             args = self.args[index]
             product = args[place] if args[place].op == "mul" else self.args[args[place].index][0]
@@ -271,13 +253,6 @@ class Placement:
         """Return the parts that need a node."""
         own = [self.place[user] for user in self.users.get(node.index, ())]
         return own + self.roots.get(node.index, [])
-
-    def _sink(self) -> None:
-        """Sink each operation to the latest part that its users allow, never into a loop."""
-        # In reverse order the users of a node have their final part before the node itself is placed.
-        for node in reversed(self.nodes):
-            if node.args:
-                self.place[node.index] = min(self._seen_from(part, node) for part in self._used_in(node))
 
     def _hoist(self) -> None:
         """Hoist an operation again if one of its operands is then no longer kept in memory for it alone."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,12 @@ import numpy.typing as npt
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.tracing.differentiate import jvp, vjp
-from dalembert.tracing.expression import Address, Expression, live
+from dalembert.tracing.expression import Address, Expression, live, replace_leaves
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import CONSTANT_OPS
 from dalembert.tracing.program import ArraySpec, Case, Loop, Program, Statement, Store, as_loop
 
 # Activity analysis: the elements of a program's arrays that depend on the differentiated arguments.
-
-LEAVES: Final = ("input", "load")
 
 
 def address_of(node: Expression) -> Address | None:
@@ -80,11 +78,8 @@ class Activity:
     def _pass(self, case: Case, nodes: Sequence[Expression]) -> None:
         active: set[int] = set()
         for node in nodes:
-            if node.op in LEAVES:
-                depends = address_of(node) in self
-            else:
-                depends = node.op not in CONSTANT_OPS and any(item.index in active for item in node.args)
-            if depends:
+            passed_on = node.op not in CONSTANT_OPS and any(item.index in active for item in node.args)
+            if passed_on or address_of(node) in self:
                 active.add(node.index)
         self._found |= {self._key(store.address) for store in case if store.value.index in active}
 
@@ -95,12 +90,19 @@ class Activity:
 def prune(program: Program) -> Program:
     """Return the program without the stores to states whose elements are never read."""
     loops = program.loops
-    while True:
+    stores = -1
+    while stores != (stores := sum(len(case) for loop in loops for case in loop.cases)):
         read = _read(program, loops)
-        kept = [_prune_loop(program, loop, read) for loop in loops]
-        if all(new is old for new, old in zip(kept, loops, strict=True)):
-            break
-        loops = kept
+        loops = [
+            replace(
+                loop,
+                cases=tuple(
+                    tuple(s for s in case if read[s.array][s.address.positions(program.tables, own)].any())
+                    for case, own in loop.runs(program.tables)
+                ),
+            )
+            for loop in loops
+        ]
     written = {store.array for loop in loops for case in loop.cases for store in case}
     states = tuple(spec for spec in program.states if spec.name in written or read[spec.name].any())
     return replace(program, states=states, statements=tuple(loop for loop in loops if any(loop.cases)))
@@ -118,15 +120,6 @@ def _read(program: Program, loops: list[Loop]) -> dict[str, npt.NDArray[np.bool_
                     read[node.data.array][node.data.positions(program.tables, own)] = True
     read.update({spec.name: np.ones(spec.size, bool) for spec in program.outputs})
     return read
-
-
-def _prune_loop(program: Program, loop: Loop, read: dict[str, npt.NDArray[np.bool_]]) -> Loop:
-    def useful(store: Store, own: npt.NDArray[Any]) -> bool:
-        return bool(read[store.array][store.address.positions(program.tables, own)].any())
-
-    runs = loop.runs(program.tables)
-    cases = tuple(tuple(store for store in case if useful(store, own)) for case, own in runs)
-    return replace(loop, cases=cases) if list(map(len, cases)) != list(map(len, loop.cases)) else loop
 
 
 @final
@@ -274,7 +267,7 @@ def _back(program: Program, loop: Loop, number: int, active: Activity, names: Ma
 
 
 def _require_apart(program: Program, loop: Loop, number: int, stores: Sequence[Store]) -> None:
-    """Raise if a store overwrites an earlier store of the same iteration: all adjoints are read at once."""
+    """Raise if a store overwrites an earlier one of its iteration: all adjoints are read at once."""
     _, own = list(loop.runs(program.tables))[number]
     for k, later in enumerate(stores):
         if later.accumulate:
@@ -304,13 +297,11 @@ class _Tape:
 
     def read(self, back: Case, loads: Sequence[Expression], width: int) -> Case:
         """Return the case with these loads replaced by loads from the tape."""
-        known: dict[int, Expression] = {}
-        for at, node in enumerate(loads):
-            known[node.index] = node.graph.load(Address(self.name, None, width, at))
-        for node in live([store.value for store in back]):
-            if node.index not in known:
-                known[node.index] = node.graph.with_arguments(node, [known[x.index] for x in node.args])
-        return tuple(replace(store, value=known[store.value.index]) for store in back)
+        saved = {
+            node.index: node.graph.load(Address(self.name, None, width, at)) for at, node in enumerate(loads)
+        }
+        new = replace_leaves([store.value for store in back], lambda leaf: saved.get(leaf.index, leaf))
+        return tuple(replace(store, value=new[store.value.index]) for store in back)
 
 
 def _lasting(loops: Sequence[Loop], names: set[str]) -> set[str]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dalembert import scalar
 from dalembert.scalar import Scalar
 from dalembert.tracing.differentiate import jvp
-from dalembert.tracing.expression import Address, Expression, live
+from dalembert.tracing.expression import Address, Expression, replace_leaves
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.operations import CONSTANT_OPS
 from dalembert.tracing.program import ArraySpec, Case, Loop, Program, Store
@@ -27,18 +27,18 @@ def program_jacobian(
     program: Program,
     graph: Graph,
     directions: Mapping[str, Sequence[Sequence[Scalar]]],
-    outputs: Mapping[str, Sequence[ArraySpec]],
+    prefix: str,
 ) -> Program:
     """Return the derivatives of all outputs along directions of arguments.
 
-    `directions` gives for each argument the rates of its elements along each direction; `outputs` names for
-    each argument the arrays of the derivatives by it, one for each output of the program: element
-    (k, direction), row-major.
+    `directions` gives for each argument the rates of its elements along each direction. The results are, for
+    each argument, one array for each output of the program: element (k, direction), row-major; their names
+    begin with `prefix`.
     """
     loops = program.loops
     columns = _Columns(program, graph, Activity(loops, directions), sum(map(len, directions.values())))
     start = 0
-    seeds, results = [], []
+    seeds, results, outputs = [], [], []
     for name, rates in directions.items():
         size = columns.sizes[name]
         seeds += [
@@ -47,16 +47,17 @@ def program_jacobian(
             for i, rate in enumerate(row)
             if not scalar.is_zero(rate)
         ]
-        for spec, target in zip(program.outputs, outputs[name], strict=True):
+        for spec in program.outputs:
+            outputs.append(ArraySpec(f"{prefix} {spec.name} by {name}", spec.size * len(rates)))
             if spec.name in columns.activity.arrays:
-                results.append(columns.copy_columns(spec, target.name, start, len(rates)))
+                results.append(columns.copy_columns(spec, outputs[-1].name, start, len(rates)))
         start += len(rates)
     moved = [columns.tangent_loop(loop, number) for number, loop in enumerate(loops)]
     shadows = [ArraySpec(columns.shadow(name), columns.count * columns.sizes[name]) for name in columns.named]
     return prune(
         replace(
             program,
-            outputs=tuple(target for targets in outputs.values() for target in targets),
+            outputs=tuple(outputs),
             states=(*program.states, *program.outputs, *shadows),
             statements=(Loop(1, False, None, (tuple(seeds),)), *moved, *results),
             tables={**program.tables, **columns.tables},
@@ -107,7 +108,7 @@ class _Columns:
             kinds = np.asarray(self.program.tables[loop.kinds], np.int64)[iterations]
         kinds[columns == self.count] += len(loop.cases)
         at = _Places(self, f"{self._own} {number}", iterations, np.minimum(columns, self.count - 1))
-        known = [self._readdress(case, at) for case in loop.cases]
+        known = [replace_leaves([store.value for store in case], at.leaf) for case in loop.cases]
         changes = tuple(self._change(case, at, new) for case, new in zip(loop.cases, known, strict=True))
         own = tuple(
             tuple(replace(s, address=at.value(s.address), value=new[s.value.index]) for s in case)
@@ -131,16 +132,6 @@ class _Columns:
             if not (store.accumulate and scalar.is_zero(change))
         )
 
-    def _readdress(self, case: Case, at: _Places) -> dict[int, Expression]:
-        """Return the nodes of a case with their addresses in the longer loop."""
-        known: dict[int, Expression] = {}
-        for node in live([store.value for store in case]):
-            if node.op == "load":
-                known[node.index] = self.graph.load(at.value(node.data))
-            else:
-                known[node.index] = self.graph.with_arguments(node, [known[x.index] for x in node.args])
-        return known
-
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,6 +154,10 @@ class _Places:
         if address.scale == 0:
             return address
         return replace(address, table=self.table(f"of {address.table}", self._entries(address)))
+
+    def leaf(self, node: Expression) -> Expression:
+        """Return a leaf of the loop in the longer loop."""
+        return node.graph.load(self.value(node.data)) if node.op == "load" else node
 
     def change(self, address: Address) -> Address:
         """Return the address of a value's tangent in the longer loop."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeAlias, final
 
 from dalembert.errors import TracingError
@@ -41,11 +41,6 @@ class Rule:
     pattern: tuple[str, ...]
     apply: Apply
 
-    def mirror(self) -> Rule:
-        """Return the rule with its two arguments exchanged."""
-        apply = self.apply
-        return Rule(self.name, self.op, self.pattern[::-1], lambda a, b: apply(b, a))
-
 
 @final
 @dataclass(frozen=True)
@@ -60,13 +55,12 @@ class RuleSet:
     def dispatch(self, op: str) -> Any:
         """Return the functions to try: `[left.op][right.op]` of two arguments, else `[first.op]`."""
         if op not in self._tables:
-            rules = [rule for rule in self.rules if rule.op == op]
-            if op in COMMUTATIVE_OPS:
-                rules = [
-                    item
-                    for rule in rules
-                    for item in ([rule] if rule.pattern[0] == rule.pattern[1] else [rule, rule.mirror()])
-                ]
+            rules: list[Rule] = []
+            for rule in (rule for rule in self.rules if rule.op == op):
+                rules.append(rule)
+                if op in COMMUTATIVE_OPS and rule.pattern[0] != rule.pattern[1]:
+                    mirrored = lambda a, b, apply=rule.apply: apply(b, a)
+                    rules.append(replace(rule, pattern=rule.pattern[::-1], apply=mirrored))
             self._tables[op] = _Dispatch(op, rules)
         return self._tables[op]
 
@@ -310,36 +304,28 @@ def _constant_truth(x: Any) -> bool | None:
     return None
 
 
-def _absorb(absorbing: bool) -> Apply:
-    """(false and x) = false, (true and x) = x; (true or x) = true, (false or x) = x"""
+def _known(result: Callable[..., Any]) -> Apply:
+    """Apply `result` to the truth value of the first argument and to all arguments, if it is constant."""
 
-    def apply(known: Any, x: Any) -> Any:
-        value = _constant_truth(known)
-        return None if value is None else known if value is absorbing else x
+    def apply(*args: Any) -> Any:
+        value = _constant_truth(args[0])
+        return None if value is None else result(value, *args)
 
     return apply
 
 
-def _not_known(x: Any) -> Any:
-    value = _constant_truth(x)
-    return None if value is None else x.graph.boolean(not value)
-
-
-def _select_known(c: Any, a: Any, b: Any) -> Any:
-    value = _constant_truth(c)
-    return None if value is None else a if value else b
-
-
-def _same(a: Any, b: Any) -> Any:
-    return a if a is b else None
-
-
 CONDITIONS: Final = (
     Rule("not (not x) = x", "not", ("not",), lambda x: x.args[0]),
-    *(Rule("not, known", "not", (op,), _not_known) for op in ("le", "lt")),
-    *(Rule("and, known", "and", (op, "*"), _absorb(False)) for op in ("le", "lt")),
-    *(Rule("or, known", "or", (op, "*"), _absorb(True)) for op in ("le", "lt")),
-    *(Rule("select, known", "select", (op, "*", "*"), _select_known) for op in ("le", "lt")),
+    *(
+        Rule(f"{op}, known", op, (condition, *["*"] * (OPERATIONS[op].arity - 1)), _known(result))
+        for op, result in (
+            ("not", lambda value, c: c.graph.boolean(not value)),
+            ("and", lambda value, c, x: x if value else c),
+            ("or", lambda value, c, x: c if value else x),
+            ("select", lambda value, c, a, b: a if value else b),
+        )
+        for condition in ("le", "lt")
+    ),
     Rule("select of equals", "select", ("*", "*", "*"), lambda c, a, b: a if a is b else None),
     Rule(
         "select by not",
@@ -347,7 +333,10 @@ CONDITIONS: Final = (
         ("not", "*", "*"),
         lambda c, a, b: c.graph.operation("select", c.args[0], b, a),
     ),
-    *(Rule(f"{op} of equals", op, ("*", "*"), _same) for op in ("and", "or", "min", "max")),
+    *(
+        Rule(f"{op} of equals", op, ("*", "*"), lambda a, b: a if a is b else None)
+        for op in ("and", "or", "min", "max")
+    ),
     Rule("x < x never", "lt", ("*", "*"), lambda a, b: a.graph.boolean(False) if a is b else None),
     Rule("abs of abs", "abs", ("abs",), lambda x: x),
     Rule("abs of a root", "abs", ("sqrt",), lambda x: x),
@@ -389,14 +378,6 @@ def _select_negated(c: Any, a: Any, b: Any) -> Any:
     return -c.graph.operation("select", c, a.args[0], b.args[0]) if a.op == "neg" and b.op == "neg" else None
 
 
-def _odd(op: str) -> Apply:
-    return lambda x: -x.graph.operation(op, x.args[0])
-
-
-def _even(op: str) -> Apply:
-    return lambda x: x.graph.operation(op, x.args[0])
-
-
 _FOLDING: Final = tuple(
     Rule(f"{op} of constants", op, ("constant",) * operation.arity, _fold(op))
     for op, operation in OPERATIONS.items()
@@ -436,8 +417,14 @@ _NEGATION: Final = (
     Rule("(-c) / x = -(c / x)", "div", ("constant", "*"), _negative_first(lambda c, x: -(c / x))),
     Rule("x / (-c) = -(x / c)", "div", ("*", "constant"), _negative_last(lambda x, c: -(x / c))),
     Rule("select of negatives", "select", ("*", "neg", "neg"), _select_negated),
-    *(Rule(f"{op} is odd", op, ("neg",), _odd(op)) for op in ("sin", "tan", "asin")),
-    *(Rule(f"{op} is even", op, ("neg",), _even(op)) for op in ("cos", "abs")),
+    *(
+        Rule(f"{op} is odd", op, ("neg",), lambda x, op=op: -x.graph.operation(op, x.args[0]))
+        for op in ("sin", "tan", "asin")
+    ),
+    *(
+        Rule(f"{op} is even", op, ("neg",), lambda x, op=op: x.graph.operation(op, x.args[0]))
+        for op in ("cos", "abs")
+    ),
 )
 
 RULES: Final = RuleSet("default", BOOK_RULES.rules + _NEGATION + CONSTANTS + CANCELLATION + CONDITIONS)

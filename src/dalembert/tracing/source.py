@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container
 from typing import Final
 
 from dalembert.errors import ArgumentError
@@ -36,7 +36,13 @@ def python_source(program: Program, *, name: str = "function") -> str:
     """
     arguments = [_identifier(spec.name) for spec in program.inputs]
     arrays = [spec.name for spec in (*program.inputs, *program.outputs, *program.states)]
-    taken = _distinct([name, *arrays, *program.tables])
+    taken: dict[str, str] = {}
+    for given in (name, *arrays, *program.tables):
+        other = taken.setdefault(_identifier(given), given)
+        if other != given:
+            raise ArgumentError(
+                f"{other!r} and {given!r} are both {_identifier(given)} in Python source; rename one"
+            )
     used: set[str] = set()
     lines = [f"{_identifier(array)} = {table.tolist()!r}" for array, table in sorted(program.tables.items())]
     lines += ["", "", f"def {_identifier(name)}({', '.join(arguments)}):"]
@@ -54,7 +60,7 @@ def python_source(program: Program, *, name: str = "function") -> str:
     return "\n".join(head + lines).strip("\n") + "\n"
 
 
-def _loop(loop: Loop, taken: set[str], used: set[str]) -> list[str]:
+def _loop(loop: Loop, taken: Container[str], used: set[str]) -> list[str]:
     backwards = ", -1, -1" if loop.reverse else ""
     lines = [f"{INDENT}for i in range({loop.count - 1 if loop.reverse else loop.count}{backwards}):"]
     for number, case in enumerate(loop.cases):
@@ -66,7 +72,7 @@ def _loop(loop: Loop, taken: set[str], used: set[str]) -> list[str]:
     return lines
 
 
-def _block(stores: Case, indent: str, taken: set[str], used: set[str]) -> list[str]:
+def _block(stores: Case, indent: str, taken: Container[str], used: set[str]) -> list[str]:
     """Return the lines that compute the values and then store them."""
     values = [store.value for store in stores]
     nodes = live(values)
@@ -84,7 +90,9 @@ def _block(stores: Case, indent: str, taken: set[str], used: set[str]) -> list[s
         if leaf or (uses[node.index] == 1 and short and not loads_what_is_stored):
             text[node.index] = (written, precedence)
         else:
-            local = _fresh(f"t{len(lines)}", taken)
+            local = f"t{len(lines)}"
+            while local in taken:
+                local += "_"
             lines.append(f"{indent}{local} = {written}")
             text[node.index] = (local, _ATOM)
     for store in stores:
@@ -146,21 +154,3 @@ def _identifier(name: str) -> str:
     if not word.isidentifier():
         word = f"_{word}"
     return f"{word}_" if keyword.iskeyword(word) or word in _RESERVED else word
-
-
-def _distinct(names: Sequence[str]) -> set[str]:
-    """Return the identifiers of the names; two names must not share one."""
-    taken: dict[str, str] = {}
-    for name in names:
-        other = taken.setdefault(_identifier(name), name)
-        if other != name:
-            raise ArgumentError(
-                f"{other!r} and {name!r} are both {_identifier(name)} in Python source; rename one"
-            )
-    return set(taken)
-
-
-def _fresh(name: str, taken: Iterable[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name

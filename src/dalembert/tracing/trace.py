@@ -6,11 +6,11 @@ The symbolic executor of Featherstone 2008 §10.4. Rewriting happens while the f
 from __future__ import annotations
 
 import gc
+import hashlib
 import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, cast, final
@@ -21,9 +21,9 @@ import numpy.typing as npt
 from dalembert import scalar
 from dalembert.errors import ArgumentError, TracingError
 from dalembert.scalar import Scalar, ScalarFunctions
-from dalembert.tracing.expression import Address, Expression
+from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.iteration import RecordedLoop, from_cell, is_condition, record_loop, to_cell
+from dalembert.tracing.iteration import RecordedLoop, all_loops, from_cell, is_condition, record_loop, to_cell
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.placement import Placement
 from dalembert.tracing.program import ArrayArgument, ArraySpec, Loop, Program, Statement, Store, Straight
@@ -153,23 +153,18 @@ class _Local:
         if not node.args:
             return node
         if own == self._part or at.computes(node, self._part):
-            return self._compute(node)
+            return self._compute(node, at.fused.get(node.index))
         cell = Address.fixed(VALUES.format(own), at.kept[own][node.index])
         return from_cell(graph, cell, condition=is_condition(node))
 
-    def _compute(self, node: Expression) -> Expression:
-        """Return the operation on values of this part; a sum has its own copy of the product it fuses."""
-        at = self._at
-        args = [at.resolve(item) for item in node.args]
-        place = at.fused.get(node.index)
-        local = [self._own(x) if j == place else self._of(x) for j, x in enumerate(args)]
-        return at.graph.copy(node, local)
-
-    def _own(self, product: Expression) -> Expression:
-        args = [self._at.resolve(item) for item in product.args]
-        return self._at.graph.copy(
-            product, [self._own(x) if product.op == "neg" else self._of(x) for x in args]
-        )
+    def _compute(self, node: Expression, fused: int | None) -> Expression:
+        """Return the operation on values of this part, with its own copy of the product that it fuses."""
+        args = [self._at.resolve(item) for item in node.args]
+        local = [
+            self._compute(x, 0 if x.op == "neg" else None) if j == fused else self._of(x)
+            for j, x in enumerate(args)
+        ]
+        return self._at.graph.copy(node, local)
 
 
 Flatten: TypeAlias = Callable[[Any], Any]
@@ -195,8 +190,13 @@ def trace(
     """
     graph = Graph(rules, share=share)
     arguments = [_symbols(graph, item.name, item.shape) for item in inputs]
-    with _garbage_collection_paused():
+    collecting = gc.isenabled()
+    gc.disable()  # garbage collection would take a third of the time and find nothing
+    try:
         result = _call(function, arguments)
+    finally:
+        if collecting:
+            gc.enable()
     parts, keys, rebuild = _parts(result)
     if names is not None:
         if len(names) != len(parts):
@@ -278,18 +278,6 @@ class Trace:
         return Program(inputs, outputs, states, statements, tables, self.check)
 
 
-@contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
-    """Pause garbage collection, which would take a third of the time and find nothing."""
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            gc.enable()
-
-
 def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) -> Any:
     """Return the elements of an input array as nested lists."""
     if not shape:
@@ -341,6 +329,70 @@ def _collect(
         kind = type(value).__name__
         raise TracingError(f"{place} is a {kind}; a traced function returns scalars and lists of scalars")
     return _collect(graph, place, flatten(value), None, out)
+
+
+# Recorded traces: their copies, their digests, and their arithmetic on other values.
+#
+# A user's function is traced once. Everything compiled from it later, in any step, derivative or float type,
+# comes from that record, so that all of it belongs to the same function.
+
+
+def copy_trace(traced: Trace) -> Trace:
+    """Return the trace in a graph of its own, node for node: more can be recorded there, and two copies
+    become the same program, independent of what is recorded in other copies."""
+    graph = traced.graph.duplicate()
+    nodes = graph.nodes
+    outputs = tuple(
+        replace(output, values=tuple(nodes[value.index] for value in output.values))
+        for output in traced.outputs
+    )
+    check = None if traced.check is None else nodes[traced.check.index]
+    return replace(traced, graph=graph, outputs=outputs, check=check)
+
+
+def digest_of(traced: Trace) -> str:
+    """Return a SHA-256 of all that a compiler sees of a trace: its arithmetic, loops, tables and constants,
+    and the form of its results."""
+    text = repr([(output.name, output.shape) for output in traced.outputs])
+    # Statements of loops are made in the graph of their trace, which must stay as it was recorded.
+    own = copy_trace(traced) if traced.graph.loops else traced
+    return hashlib.sha256((own.program().digest() + text).encode()).hexdigest()
+
+
+def replay(traced: Trace, graph: Graph, given: Mapping[str, Sequence[Scalar]]) -> list[list[Scalar]]:
+    """Return the outputs of a trace, element by element, recorded in another graph.
+
+    `given`: the elements of input arrays; inputs that are not among them are inputs of the other graph under
+    the same name.
+    """
+    source = traced.graph
+    loops = list(all_loops(source.loops))
+    names = {loop.name: graph.loop_name() for loop in loops}
+    arrays = names | {loop.end: f"{names[loop.name]} end" for loop in loops}
+    roots = list(traced.values)
+    for loop in loops:
+        roots += [*loop.start.values(), *loop.result.values()]
+    found: dict[int, Expression] = {}
+    for node in live(roots):
+        data: Any = node.data
+        args = [found[item.index] for item in node.args]
+        if node.op == "constant":
+            new = graph.constant(data)
+        elif node.op == "input":
+            name, position = data
+            new = graph.coerce(given[name][position]) if name in given else graph.input(name, position)
+        elif node.op == "load":
+            new = graph.load(Address.fixed(arrays[data.array], data.offset))
+        elif node.op == "lookup":
+            new = graph.lookup(source.tables[data], args[0])
+        else:
+            new = graph.operation(node.op, *args)
+        found[node.index] = new
+    outer = graph.open_loops[-1].inner if graph.open_loops else graph.loops
+    outer.extend(loop.copy(found, names) for loop in source.loops)
+    # A constant is handed back as a number, so that structural zeros and ones reach what computes with them.
+    results = ([found[value.index] for value in output.values] for output in traced.outputs)
+    return [[node.data if node.op == "constant" else node for node in nodes] for nodes in results]
 
 
 # The functions of `dalembert.scalar` on traced values.

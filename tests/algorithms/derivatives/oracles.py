@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from tests.algorithms.trees import inertia, place
 from tests.model.joints.catalogue import CATALOGUE, TIME
+from tests.tracing.interpreter import interpret
 
 import dalembert as da
 from dalembert.call.arguments import ArrayArgument
@@ -23,7 +24,6 @@ from dalembert.compiler.lowering import Recipe, lower
 from dalembert.model import configuration
 from dalembert.scalar.kinds import NUMPY
 from dalembert.spatial.value import leaves
-from dalembert.tracing import interpret
 from dalembert.tracing.derivative_calls import Derivative
 
 Array = np.ndarray[Any, Any]

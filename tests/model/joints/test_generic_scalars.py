@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tests.model.joints.catalogue import CATALOGUE, TIME, close, state
+from tests.tracing.interpreter import evaluate
 
 from dalembert.model.joints import (
     Cylindrical,
@@ -21,7 +22,7 @@ from dalembert.model.joints import (
     Universal,
 )
 from dalembert.spatial import leaves
-from dalembert.tracing import ArrayArgument, evaluate, trace
+from dalembert.tracing import ArrayArgument, trace
 
 ROWS = 5
 
