@@ -8,7 +8,7 @@ Peers, where importable, step the 27-DoF humanoid of their packages without cons
 
     python benchmarks/gpu.py [--quick] [--only humanoid32] [--json gpu.json] [--tune]
 
-With --tune every layout of `codegen.gpu.choices` is timed for each case instead; `*` marks the rule's.
+With --tune every layout of `gpu_layouts.choices` is timed for each case instead; `*` marks the rule's.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gpu_ceilings import BITS, Clock, ceilings
+from gpu_layouts import choices
 from timing import table
 
 import dalembert as da
@@ -167,7 +169,7 @@ def tune(case: Case, home: Device, clock: Clock) -> list[dict[str, Any]]:
     architecture = gpu.from_capability(*home.capability)
     rule = gpu.default_layout(program, bits=bits, architecture=architecture)
     found = []
-    for layout in dict.fromkeys([rule, *gpu.choices(architecture, bits)]):
+    for layout in dict.fromkeys([rule, *choices(architecture, bits)]):
         source = gpu.emit_gpu(program, bits=bits, architecture=architecture, layout=layout)
         try:
             code = link(gpu.ptx_of(source, architecture), home, case.f.name)
@@ -177,7 +179,7 @@ def tune(case: Case, home: Device, clock: Clock) -> list[dict[str, Any]]:
             print(f"  {layout}: {error}", file=sys.stderr)
             continue
         numbers = {"registers": case.kernel.attribute(REGISTERS), "local": case.kernel.attribute(LOCAL)}
-        found.append({"rate": rate, "rule": layout == rule, **numbers, "layout": layout.to_json()})
+        found.append({"rate": rate, "rule": layout == rule, **numbers, "layout": asdict(layout)})
     return sorted(found, key=lambda item: -item["rate"])
 
 

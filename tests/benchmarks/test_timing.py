@@ -9,7 +9,10 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))  # scripts there import each other by name
 import bench
 import contest
+import gpu_layouts
 import timing
+
+from dalembert.codegen.gpu import ARCHITECTURES
 
 
 class Scripted:
@@ -55,3 +58,8 @@ def test_bench_compares_results_before_it_times_them(
 
     monkeypatch.setattr(contest.Contest, "error", lambda *_: 1e-3)
     assert bench.main(["--quick"]) == (1 if contest.pinocchio() is not None else 0)
+
+
+def test_layouts_worth_measuring_are_different() -> None:
+    found = gpu_layouts.choices(ARCHITECTURES["sm_90"], 32)
+    assert len(set(found)) == len(found) > 10

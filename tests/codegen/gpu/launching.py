@@ -16,7 +16,7 @@ LAYOUTS = {
     "planned slots in shared memory": Layout(block=64, values=24, shared=100 * 1024, barriers=3),
     "planned slots, most in local memory": Layout(block=64, values=16, shared=9 * 1024),
     "planned, loops together": Layout(block=64, values=40, shared=12 * 1024, barriers=1),
-    "direct": Layout(block=96, staged=False),
+    "direct": Layout(block=96, shared=0),
     "no shared memory": Layout(block=32, shared=0),
 }
 

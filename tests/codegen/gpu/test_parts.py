@@ -45,7 +45,7 @@ LAYOUTS = {
     "two, 64 samples, slots in shared memory": Layout(block=128, parts=2, values=12, shared=100 * 1024),
     "four, slots in local memory": Layout(block=128, parts=4, values=6, shared=12 * 1024),
     "eight": Layout(block=256, parts=8, shared=100 * 1024),
-    "three, rows not staged": Layout(block=96, parts=3, staged=False),
+    "three, rows not staged": Layout(block=96, parts=3, shared=0),
 }
 
 PROGRAMS = {

@@ -1,6 +1,6 @@
 """Code generation for NVIDIA GPUs: PTX through LLVM, from the same schedule as for the CPU."""
 
-from dalembert.codegen.gpu.choice import choices, default_layout
+from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.gpu_function import emit_gpu
 from dalembert.codegen.gpu.gpu_module import ptx_of
 from dalembert.codegen.gpu.launch import (
@@ -18,7 +18,6 @@ __all__ = [
     "GpuInfo",
     "GpuSource",
     "Layout",
-    "choices",
     "default_layout",
     "emit_gpu",
     "from_capability",

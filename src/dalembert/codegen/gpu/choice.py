@@ -57,7 +57,7 @@ LARGE_ROLLOUT_OPERATIONS: Final = 12_000
 """Operations from which on the code of a rollout is fetched again at every step."""
 
 ROLLOUT_BARRIERS: Final = 8
-"""Barriers in such code, where the warps of a block wait for each other."""
+"""Barriers in such code, where the warps of a block wait for each other and stay in phase."""
 
 RESERVED_REGISTERS: Final = 25
 """Registers of a thread that hold no planned value: addresses and operands in flight."""
@@ -92,7 +92,7 @@ def default_layout(
     many = plan(block=64, registers=255, blocks=4)
     size = sum(len(live(stored_values(statement))) for statement in program.statements)
     large = rollout is not None and size > LARGE_ROLLOUT_OPERATIONS
-    together = in_phase(architecture, bits, block=128, blocks=2)
+    together = replace(plan(block=128, registers=255, blocks=2), barriers=ROLLOUT_BARRIERS)
     statement = only_straight(program)
     if statement is None:
         return together if large else many if size > MIN_MULTITHREAD_OPERATIONS else Layout(block=128)
@@ -140,23 +140,3 @@ def planned_layout(
         shared=min(architecture.sm_bytes // blocks - 1024, architecture.shared_bytes) // 128 * 128,
         parts=parts,
     )
-
-
-def in_phase(architecture: Architecture, bits: int, *, block: int, blocks: int) -> Layout:
-    """Return a planned layout with all registers, whose barriers keep the warps of a block in phase."""
-    layout = planned_layout(architecture, bits, block=block, registers=255, blocks=blocks)
-    return replace(layout, barriers=ROLLOUT_BARRIERS)
-
-
-def choices(architecture: Architecture, bits: int) -> list[Layout]:
-    """Return the layouts worth measuring."""
-    plan = partial(planned_layout, architecture, bits)
-    found = [Layout(block=block) for block in (64, 128, 256)]
-    found += [Layout(block=block, staged=False) for block in (64, 128)]
-    for block, registers, blocks in ((64, 255, 4), (128, 255, 2), (64, 200, 5), (64, 168, 6), (64, 128, 8)):
-        layout = plan(block=block, registers=registers, blocks=blocks)
-        found += [layout, replace(layout, staged=False)]
-    shares = ((2, 255, 4), (4, 128, 4), (4, 168, 3), (4, 255, 2), (8, 128, 2), (8, 255, 1))
-    for parts, registers, blocks in shares:
-        found.append(plan(block=WARP_SIZE * parts, registers=registers, blocks=blocks, parts=parts))
-    return [*found, *(in_phase(architecture, bits, block=128 * k, blocks=2 // k) for k in (1, 2))]

@@ -24,6 +24,7 @@ a block, and that is how kernels are tested where no GPU is.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, final
 
 from dalembert.codegen import elementary
@@ -32,12 +33,11 @@ from dalembert.codegen.gpu.choice import default_layout
 from dalembert.codegen.gpu.launch import WARP_SIZE, Architecture, GpuInfo, GpuSource, Layout
 from dalembert.codegen.gpu.shared_memory import Arrays, RowCopier, Tile
 from dalembert.codegen.gpu.thread_code import Compute
-from dalembert.codegen.gpu.thread_loops import Piece
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.memory import Rollout, zero_runs
 from dalembert.errors import ArgumentError, CompileError
 from dalembert.tracing.graph import check_size
-from dalembert.tracing.program import ArraySpec, Program, Straight
+from dalembert.tracing.program import Program, Straight
 
 # Double-precision constants in constant memory.
 #
@@ -53,37 +53,30 @@ _NUMBER: Final = re.compile(r"0x[0-9A-F]{16}")
 _ARITHMETIC: Final = re.compile(r"= (?:f(?:add|sub|mul|div) double |call double @llvm\.fma\.f64\()")
 
 
-@final
-class ConstantMemory:
-    """The constants collected from lines of LLVM text."""
+def _load_constants(texts: Iterable[Iterable[str]]) -> tuple[list[list[str]], list[str]]:
+    """Return the lines of texts with operands loaded that have more bits than an immediate operand, and the
+    definition of their memory."""
+    places: dict[str, int] = {}
+    found: list[list[str]] = []
 
-    def __init__(self) -> None:
-        self.places: dict[str, int] = {}
-
-    def load_constants(self, lines: list[str]) -> list[str]:
-        """Return the lines with operands loaded that have more bits than an immediate operand."""
-        found: list[str] = []
-        for line in lines:
-            if _ARITHMETIC.search(line):
-                line = _NUMBER.sub(lambda match: self._load(match[0], found), line)
-            found.append(line)
-        return found
-
-    def _load(self, number: str, lines: list[str]) -> str:
-        if number.endswith("00000000") or (number not in self.places and len(self.places) >= MAX_CONSTANTS):
+    def load(match: re.Match[str]) -> str:
+        number, lines = match[0], found[-1]
+        if number.endswith("00000000") or (number not in places and len(places) >= MAX_CONSTANTS):
             return number
-        place = self.places.setdefault(number, len(self.places))
+        place = places.setdefault(number, len(places))
         name = f"%number.{len(lines)}"
         address = f"getelementptr (i8, ptr addrspace(4) {NAME}, i64 {8 * place})"
         lines.append(f"{name} = load double, ptr addrspace(4) {address}, align 8")
         return name
 
-    def definition(self) -> list[str]:
-        """Return the definition of the memory, not as constant: LLVM would fold the loads."""
-        if not self.places:
-            return []
-        numbers = ", ".join(f"double {number}" for number in self.places)
-        return [f"{NAME} = internal addrspace(4) global [{len(self.places)} x double] [{numbers}], align 8"]
+    for text in texts:
+        found.append([])
+        for line in text:
+            found[-1].append(_NUMBER.sub(load, line) if _ARITHMETIC.search(line) else line)
+    # Not defined as constant: LLVM would fold the loads.
+    numbers = ", ".join(f"double {number}" for number in places)
+    memory = f"{NAME} = internal addrspace(4) global [{len(places)} x double] [{numbers}], align 8"
+    return found, [memory] if places else []
 
 
 MAX_GPU_OPERATIONS: Final = 500_000
@@ -118,8 +111,9 @@ def emit_gpu(
         raise ArgumentError(f"bits={bits}: expected 32 or 64")
     if rollout is not None:
         rollout.check(program)
+    lane_type = LaneType(bits, 1)
     chosen = layout or default_layout(program, bits=bits, architecture=architecture, rollout=rollout)
-    source = _Kernel(program, rollout, LaneType(bits, 1), architecture, chosen).emit()
+    source = _Kernel(Arrays(program, rollout, lane_type, chosen), architecture).emit()
     if source.info.shared_bytes <= architecture.shared_bytes:
         return source
     if layout is not None:
@@ -128,32 +122,36 @@ def emit_gpu(
             f"{architecture.shared_bytes}; choose fewer parts than {layout.parts}"
         )
     chosen = default_layout(program, bits=bits, architecture=architecture, rollout=rollout, alone=True)
-    return _Kernel(program, rollout, LaneType(bits, 1), architecture, chosen).emit()
+    return _Kernel(Arrays(program, rollout, lane_type, chosen), architecture).emit()
 
 
 @final
 class _Kernel:
-    def __init__(
-        self,
-        program: Program,
-        rollout: Rollout | None,
-        lane_type: LaneType,
-        architecture: Architecture,
-        layout: Layout,
-    ) -> None:
-        self.program = program
-        self.rollout = rollout
-        self.type = lane_type
+    """The writer of one kernel."""
+
+    def __init__(self, arrays: Arrays, architecture: Architecture) -> None:
+        self.arrays = arrays
         self.architecture = architecture
-        self.layout = layout
+        self.program, self.rollout = arrays.program, arrays.rollout
+        self.type, self.layout = arrays.type, arrays.layout
         self.declared: set[str] = set()
         self.globals: list[str] = []
-        self.arrays = Arrays(program, rollout, lane_type, layout)
-        self.outputs = (*program.outputs, *(rollout.more_outputs(program) if rollout else ()))
-        self.zeroed = {
-            spec.name for spec in program.outputs if self.arrays.is_direct(spec) and self._sparse(spec)
+        more = self.rollout.more_outputs(self.program) if self.rollout else ()
+        self.outputs = (*self.program.outputs, *more)
+        self.opening = len(self._writer().lines)
+        # Results in the caller's memory with structural zeros, or elements that must start at zero.
+        zeros = {
+            store.array
+            for statement in self.program.statements
+            if isinstance(statement, Straight)
+            for store in statement.stores
+            if store.value.op == "constant" and store.value.data == 0.0
         }
-        self.pitch = 0
+        zeros |= {name for name, runs in zero_runs(self.program).items() if runs}
+        direct = {spec.name for spec in self.program.outputs if arrays.is_direct(spec)}
+        compute = Compute(arrays, self._writer, zeroed=zeros & direct)
+        self.compute = compute
+        self.zeroed = set() if compute.pieces else zeros & direct
 
     def _parameters(self) -> tuple[str, ...]:
         sides = [("in", len(self.program.inputs)), ("out", len(self.outputs))]
@@ -172,28 +170,21 @@ class _Kernel:
             texts += [f"i64 %out{k}.step" for k in range(len(self.program.outputs))]
         return tuple(texts)
 
-    def _sparse(self, spec: ArraySpec) -> bool:
-        """Return whether a result has structural zeros, or elements that must start at zero."""
-        zeros = any(
-            store.array == spec.name and store.value.op == "constant" and store.value.data == 0.0
-            for statement in self.program.statements
-            if isinstance(statement, Straight)
-            for store in statement.stores
-        )
-        return zeros or bool(zero_runs(self.program).get(spec.name))
-
     def emit(self) -> GpuSource:
-        compute = Compute(self.arrays, self._writer, zeroed=self.zeroed)
-        self.pitch = compute.pitch
-        if compute.pieces:
-            self.zeroed.clear()
+        compute, carried = self.compute, self.rollout.carried if self.rollout else ()
         phases: dict[str, list[str] | None] = {"load": self._load(), "stream": self._stream()}
         for number, (name, written) in enumerate(compute.phases.items()):
             phases[name] = written
             if compute.pieces:
-                phases[f"store{number}"] = self._store_piece(compute.pieces[number])
-        phases["store"] = self._store(compute)
-        phases["finish"] = self._finish()
+                piece, copier = compute.pieces[number], self._copier()
+                tile = Tile(f"%out{piece.number}", piece.stop - piece.start, self.arrays.width)
+                copier.store(tile, piece.start * self.type.size)
+                phases[f"store{number}"] = self._end(copier)
+        phases["store"] = self._store()
+        copier, inputs = self._copier(), {spec.name: spec for spec in self.program.inputs}
+        for k, (name, _) in enumerate(carried, len(self.program.outputs)):
+            copier.store(self.arrays.tile(inputs[name], f"%out{k}"))
+        phases["finish"] = self._end(copier)
         kernel_parameters = self._parameters()
         parameters = ", ".join((*kernel_parameters, *PHASE_PARAMETERS))
         text = self._definitions(compute.context.functions).splitlines()
@@ -201,18 +192,16 @@ class _Kernel:
             if lines:
                 text.append(f"define internal void @{name}({parameters}) alwaysinline nounwind {{")
                 text += [*lines, "}"]
-        workers = tuple(map(tuple, compute.workers))
+        workers = compute.workers
         if self.type.bits == 64:
-            numbers = ConstantMemory()
-            text = numbers.load_constants(text)
-            workers = tuple(tuple(numbers.load_constants(list(lines))) for lines in workers)
-            self.globals += numbers.definition()
+            (text, *workers), memory = _load_constants([text, *workers])
+            self.globals += memory
         info = GpuInfo(
             inputs=tuple((spec.name, spec.size) for spec in self.program.inputs),
             outputs=tuple((spec.name, spec.size) for spec in self.outputs),
             bits=self.type.bits,
             block=self.layout.block,
-            shared_bytes=self.pitch * self.layout.samples * self.type.size,
+            shared_bytes=compute.pitch * self.layout.samples * self.type.size,
             scratch_bytes=self.arrays.scratch_elements * self.type.size,
             checks=self.program.check is not None,
             architecture=self.architecture.name,
@@ -227,7 +216,7 @@ class _Kernel:
             compute.slots.local_bytes,
             info,
             self.arrays.tables.data,
-            workers,
+            tuple(map(tuple, workers)),
         )
 
     def _writer(self) -> Writer:
@@ -262,17 +251,18 @@ class _Kernel:
 
     def _copier(self) -> RowCopier:
         """Return the writer of a phase that copies rows."""
-        return RowCopier(self._writer(), self.layout, self.pitch, self.arrays.scratch_elements)
+        return RowCopier(self._writer(), self.layout, self.compute.pitch, self.arrays.scratch_elements)
+
+    def _end(self, copier: RowCopier) -> list[str] | None:
+        """End a phase and return its lines, None if it does nothing."""
+        lines = copier.writer.lines
+        return [*lines, "ret void"] if len(lines) > self.opening else None
 
     def _load(self) -> list[str] | None:
         copier, arrays = self._copier(), self.arrays
-        staged = [
-            (spec, f"%in{k}")
-            for k, spec in enumerate(self.program.inputs)
-            if spec.name not in arrays.streams and not arrays.is_direct(spec)
-        ]
-        for spec, base in staged:
-            copier.load(arrays.tile(spec, base))
+        for k, spec in enumerate(self.program.inputs):
+            if spec.name not in arrays.streams and not arrays.is_direct(spec):
+                copier.load(arrays.tile(spec, f"%in{k}"))
         for spec in self.program.outputs:
             if spec.name in self.zeroed:
                 copier.zero(arrays.tile(spec, arrays.base[spec.name]))
@@ -282,46 +272,30 @@ class _Kernel:
                 row = writer.let(f"add i64 %first, {writer.let('zext i32 %thread to i64')}")
                 place = writer.address(base, writer.let(f"mul i64 {row}, {base}.stride"))
                 writer.write("i64", "-1", place)
-        return _end_phase(copier) if staged or self.zeroed or self.rollout is not None else None
+        return self._end(copier)
 
     def _stream(self) -> list[str] | None:
-        copier, streamed = self._copier(), False
+        copier = self._copier()
         for k, spec in enumerate(self.program.inputs):
             if spec.name in self.arrays.streams and not self.arrays.is_direct(spec):
-                streamed = True
                 offset = copier.writer.let(f"mul i64 %now, %in{k}.step")
                 copier.load(self.arrays.tile(spec, f"%in{k}"), offset)
-        return _end_phase(copier) if streamed else None
+        return self._end(copier)
 
-    def _store(self, compute: Compute) -> list[str] | None:
-        copier, stored = self._copier(), False
+    def _store(self) -> list[str] | None:
+        copier = self._copier()
         for k, spec in enumerate(self.program.outputs):
             if self.arrays.is_direct(spec):
                 continue
-            tile, stored = self.arrays.tile(spec, f"%out{k}"), True
+            tile = self.arrays.tile(spec, f"%out{k}")
             if spec.name in self.arrays.gathered:
-                columns = [compute.gathered[spec.name, position] for position in range(spec.size)]
+                columns = [self.compute.gathered[spec.name, position] for position in range(spec.size)]
                 self.globals.append(copier.gather(tile, columns))
             elif self.rollout is not None:
                 copier.store(tile, copier.writer.let(f"mul i64 %written, {tile.base}.step"))
             else:
                 copier.store(tile)
-        return _end_phase(copier) if stored else None
-
-    def _store_piece(self, piece: Piece) -> list[str]:
-        """Write the part of the rows that a piece has computed."""
-        copier = self._copier()
-        tile = Tile(f"%out{piece.number}", piece.stop - piece.start, self.arrays.width)
-        copier.store(tile, piece.start * self.type.size)
-        return _end_phase(copier)
-
-    def _finish(self) -> list[str] | None:
-        if self.rollout is None or not self.rollout.carried:
-            return None
-        copier, inputs = self._copier(), {spec.name: spec for spec in self.program.inputs}
-        for k, (name, _) in enumerate(self.rollout.carried, len(self.program.outputs)):
-            copier.store(self.arrays.tile(inputs[name], f"%out{k}"))
-        return _end_phase(copier)
+        return self._end(copier)
 
     def _definitions(self, functions: set[str]) -> str:
         """Return the elementary functions, inlined except the paths for huge arguments."""
@@ -335,9 +309,3 @@ class _Kernel:
             for name in sorted(functions):
                 text += single.definition(name, near=near, far=far, declared=self.declared)
         return text
-
-
-def _end_phase(copier: RowCopier) -> list[str]:
-    """End a phase and return its lines."""
-    copier.writer.line("ret void")
-    return copier.writer.lines

@@ -29,7 +29,7 @@ class Layout:
     `block`: threads. `parts`: threads a sample; the warps of a block then have different parts of the
     arithmetic (`stages.py`). `registers`: the most a thread may have; None leaves it to the assembler.
     `values`: how many values are planned to be in registers, or None. `shared`: bytes of shared memory a
-    block may have. `staged`: rows go through shared memory, so that neighbouring threads read and write
+    block may have, through which rows go as far as there is room, so that neighbouring threads read and write
     neighbouring numbers. `barriers`: places in the arithmetic where the threads of a block wait for each
     other, so that they run the same instructions while these are in the caches; with some, they go through
     loops together, too.
@@ -39,7 +39,6 @@ class Layout:
     registers: int | None = None
     values: int | None = None
     shared: int = 48 * 1024
-    staged: bool = True
     barriers: int = 0
     parts: int = 1
 

@@ -21,7 +21,8 @@ from dalembert.tracing.program import ArraySpec, Loop, Program
 LOADS_IN_FLIGHT: Final = 8
 """Loads that are in flight at once."""
 
-Numbers = list[Value]
+At = Callable[[Value, Value], Value]
+"""Writes what belongs to a row and a column."""
 
 
 @final
@@ -54,36 +55,46 @@ class RowCopier:
         writer, item = self.writer, self.writer.type.size
         base = writer.address(tile.base, offset)
 
-        def move(numbers: Numbers) -> None:
-            found = []
-            for number in numbers:
-                row, column = self._row_and_column(number, tile)
-                inside = writer.let(f"icmp ult i32 {row}, %count")
-                last = writer.let(f"select i1 {inside}, i32 {row}, i32 %count.last")
-                value = writer.load(self._global_address(tile, base, last, column), 0, item)
-                found.append((value, self._own_address(tile, row, column)))
-            for value, place in found:
-                writer.store(value, place, 0, item)
+        def read(row: Value, column: Value) -> Value:
+            inside = writer.let(f"icmp ult i32 {row}, %count")
+            last = writer.let(f"select i1 {inside}, i32 {row}, i32 %count.last")
+            return writer.load(self._global_address(tile, base, last, column), 0, item)
 
-        self._each_number(tile.size, move)
+        def put(value: Value, place: Value, row: Value) -> None:
+            writer.store(value, place, 0, item)
+
+        self._move(tile, read, lambda row, column: self._own_address(tile, row, column), put)
 
     def store(self, tile: Tile, offset: int | Value = 0) -> None:
         """Copy the samples' own memory to the block's rows, `offset` bytes behind their addresses."""
         base = self.writer.address(tile.base, offset)
         self._store_from(tile, base, lambda row, column: self._own_address(tile, row, column))
 
-    def _store_from(self, tile: Tile, base: Value, source: Callable[[Value, Value], Value]) -> None:
+    def _store_from(self, tile: Tile, base: Value, source: At) -> None:
         """Write the block's rows at `base`; `source` writes the address of the number of a row and column."""
-        item = self.writer.type.size
+        self._store(tile, base, lambda *at: self.writer.load(source(*at), 0, self.writer.type.size))
 
-        def move(numbers: Numbers) -> None:
+    def _store(self, tile: Tile, base: Value, read: At) -> None:
+        """Write what `read` gives for a row and column to the block's rows at `base`."""
+
+        def put(value: Value, place: Value, row: Value) -> None:
+            with self.writer.when(self.writer.let(f"icmp ult i32 {row}, %count")):
+                self.writer.store(value, place, 0, self.writer.type.size)
+
+        self._move(tile, read, lambda row, column: self._global_address(tile, base, row, column), put)
+
+    def _move(self, tile: Tile, read: At, place: At, put: Callable[[Value, Value, Value], None]) -> None:
+        """Read and place the numbers of all rows and columns, with several loads in flight."""
+
+        def move(numbers: list[Value]) -> None:
             found = []
             for number in numbers:
-                row, column = self._row_and_column(number, tile)
-                value = self.writer.load(source(row, column), 0, item)
-                found.append((value, self._global_address(tile, base, row, column), row))
-            for value, place, row in found:
-                self._store_inside(value, place, row)
+                row = self.writer.let(f"udiv i32 {number}, {tile.size}")
+                start = self.writer.let(f"mul i32 {row}, {tile.size}")
+                column = self.writer.let(f"sub i32 {number}, {start}")
+                found.append((read(row, column), place(row, column), row))
+            for value, at, row in found:
+                put(value, at, row)
 
         self._each_number(tile.size, move)
 
@@ -132,22 +143,15 @@ class RowCopier:
 
     def zero(self, tile: Tile) -> None:
         """Write zeros to the block's rows in global memory."""
+        self._store(tile, tile.base, lambda row, column: self.writer.constant(0.0))
 
-        def put(numbers: Numbers) -> None:
-            for number in numbers:
-                row, column = self._row_and_column(number, tile)
-                place = self._global_address(tile, tile.base, row, column)
-                self._store_inside(self.writer.constant(0.0), place, row)
-
-        self._each_number(tile.size, put)
-
-    def _each_number(self, size: int, task: Callable[[Numbers], None]) -> None:
+    def _each_number(self, size: int, task: Callable[[list[Value]], None]) -> None:
         """Give a thread its numbers, `size` for each sample in all, a few at a time. Where they cannot be
         shared evenly, some threads have the last one again."""
         writer, block, parts = self.writer, self.layout.block, self.layout.parts
         own, last = -(-size // parts), size * self.layout.samples - 1
 
-        def numbers(start: Value, count: int) -> Numbers:
+        def numbers(start: Value, count: int) -> list[Value]:
             found = [writer.let(f"add i32 {start}, {k * block}") for k in range(count)]
             if size % parts == 0:
                 return found
@@ -170,11 +174,6 @@ class RowCopier:
             count = min(LOADS_IN_FLIGHT, rest - first)
             task(numbers(writer.let(f"add i32 {start}, {first * block}"), count))
 
-    def _row_and_column(self, number: Value, tile: Tile) -> tuple[Value, Value]:
-        row = self.writer.let(f"udiv i32 {number}, {tile.size}")
-        start = self.writer.let(f"mul i32 {row}, {tile.size}")
-        return row, self.writer.let(f"sub i32 {number}, {start}")
-
     def _own_address(self, tile: Tile, row: Value, column: Value) -> Value:
         writer, item = self.writer, self.writer.type.size
         if tile.shared is not None:
@@ -195,11 +194,6 @@ class RowCopier:
         at_row = writer.address(base, writer.let(f"mul i64 {wide}, {tile.base}.stride"))
         offset = writer.let(f"mul i32 {column}, {writer.type.size}")
         return writer.address(at_row, writer.let(f"zext i32 {offset} to i64"))
-
-    def _store_inside(self, value: Value, place: Value, row: Value) -> None:
-        """Store what belongs to a row of the batch."""
-        with self.writer.when(self.writer.let(f"icmp ult i32 {row}, %count")):
-            self.writer.store(value, place, 0, self.writer.type.size)
 
 
 # Memory spaces of a program's arrays in a GPU kernel.
@@ -238,13 +232,6 @@ def gathered_columns(program: Program) -> int:
     return len(different) + len({value.data for value in values if value.op == "constant"} | {0.0})
 
 
-def _is_fixed(program: Program, name: str) -> bool:
-    """Return whether all iterations of all loops use the same elements of a state."""
-    loops = [statement for statement in program.statements if isinstance(statement, Loop)]
-    used = [address for loop in loops for address in loop_addresses(loop) if address.array == name]
-    return all(address.scale == 0 for address in used)
-
-
 @final
 class Arrays:
     """The memory spaces of all arrays: `shared` gives the column of an array in the samples' rows, `scratch`
@@ -262,28 +249,26 @@ class Arrays:
         self.scratch: dict[str, int] = {}
         self.local: dict[str, int] = {}
         self.cells: dict[str, int] = {}
-        looped = rollout is not None and any(isinstance(x, Loop) for x in program.statements)
-        self.lean = looped and layout.values is not None
+        loops = [statement for statement in program.statements if isinstance(statement, Loop)]
+        self.lean = bool(rollout is not None and loops and layout.values is not None)
         self.width = self.scratch_elements = 0
         self.most = max((layout.shared // (layout.samples * lane_type.size) - 1) // 2 * 2 + 1, 0)
         carried = {name for name, _ in rollout.carried} if rollout else set()
         self.streams = set(rollout.streams) if rollout else set()
         held = {spec.name for spec in program.outputs} if rollout else set()
-        staged = [spec for spec in program.inputs if layout.staged or spec.name in carried]
-        for spec in sorted(staged, key=lambda spec: spec.name not in carried | self.streams):
+        for spec in sorted(program.inputs, key=lambda spec: spec.name not in carried | self.streams):
             self._give(spec, needed=spec.name in carried)
         self.inputs_end = self.width
-        planned = layout.staged and rollout is None and layout.values is not None and layout.parts == 1
-        self.gathered = (
-            self._gathered_results(small=planned) if layout.staged and rollout is None else frozenset()
-        )
+        planned = layout.values is not None and layout.parts == 1
+        self.gathered = frozenset() if rollout else self._gathered_results(small=planned)
         for spec in program.outputs:
-            small = layout.staged and spec.size <= STAGED_RESULTS
-            if spec.name not in self.gathered and (spec.name in held or small):
+            if spec.name not in self.gathered and (spec.name in held or spec.size <= STAGED_RESULTS):
                 self._give(spec, needed=spec.name in held)
         small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
+        # States of which iterations use different elements.
+        moving = {address.array for loop in loops for address in loop_addresses(loop) if address.scale}
         for spec in program.states:
-            if small and layout.values is not None and _is_fixed(program, spec.name):
+            if small and layout.values is not None and spec.name not in moving:
                 self.cells[spec.name] = spec.size
             elif small:
                 self.local[spec.name] = spec.size
@@ -349,13 +334,6 @@ class Arrays:
                     base = writer.address(base, writer.let(f"mul i64 %now, {self.base[name]}.step"))
                 places[name] = Place(base, item, item)
         return places | self.tables.places(writer)
-
-    def local_memory(self) -> list[str]:
-        """Return the lines that reserve the thread's local memory."""
-        return [
-            f"%local.{k} = alloca [{max(size, 1)} x {self.type.text}], align {self.type.size}"
-            for k, size in enumerate(self.local.values())
-        ]
 
 
 # Spill slots of a thread: memory for spilled values and for the states of loops.

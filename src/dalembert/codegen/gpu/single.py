@@ -94,20 +94,14 @@ def _reduced_definition(w: Writer, name: str, near: str, far: str) -> str:
         for value, far_value in zip(values, others)
     ]
     w.line(f"ret {result} {chosen[0] if count == 1 else w.pack(*chosen)}")
-    return _far_definition(w, name, count, far) + function_text(
-        result, name + SUFFIX, "float %x", w.lines, near
-    )
-
-
-def _far_definition(near: Writer, name: str, count: int, attributes: str) -> str:
-    """Return the function in double precision, rounded."""
-    w = Writer(near.type, fma=True, declared=near.declared)
-    result, double = ("float", "double") if count == 1 else (PAIR, elementary.DOUBLES)
+    text = function_text(result, name + SUFFIX, "float %x", w.lines, near)
+    # The function in double precision, rounded.
+    w, double = Writer(w.type, fma=True, declared=w.declared), "double" if count == 1 else elementary.DOUBLES
     found = w.let(f"call {double} @{name}(double {w.let('fpext float %x to double')})")
     parts = [found] if count == 1 else w.unpack(double, found)
     parts = [w.let(f"fptrunc double {part} to float") for part in parts]
     w.line(f"ret {result} {parts[0] if count == 1 else w.pack(*parts)}")
-    return function_text(result, f"{name}_far", "float %x", w.lines, attributes)
+    return function_text(result, f"{name}_far", "float %x", w.lines, far) + text
 
 
 def _sine_cosine(w: Writer, r: Value, n: Value) -> list[Value]:

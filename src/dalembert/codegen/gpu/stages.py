@@ -248,8 +248,18 @@ class _Cones:
 def divide(program: Instructions, workers: int) -> Parts:
     """Divide the instructions among workers."""
     cones = _cones(program)
-    order = _in_order(cones)
-    tasks = TaskGraph(cones.weight, _depths(cones, order), cones.shared, workers)
+    waiting = [len(needed) for needed in cones.before]
+    order = [cone for cone, count in enumerate(waiting) if not count]  # topological
+    for cone in order:
+        for other in cones.after[cone]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                order.append(other)
+    head, tail = list(cones.weight), _path_lengths(cones, order, [0] * len(order), 0.0)
+    for cone in order:
+        head[cone] += max((head[other] for other in cones.before[cone]), default=0.0)
+    depth = [early - late for early, late in zip(head, tail)]  # the middle of earliest and latest time
+    tasks = TaskGraph(cones.weight, depth, cones.shared, workers)
     found = []
     for slabs, balance in BALANCE_OPTIONS[: max(1, MAX_ASSIGNED_CONES // max(1, len(cones.weight)))]:
         owner = tasks.assign_workers(slabs, balance)
@@ -304,26 +314,6 @@ def _cones(program: Instructions) -> _Cones:
                 before[cone].add(other)
                 after[other].append(cone)
     return _Cones(of, weight, [sorted(needed) for needed in before], after, shared)
-
-
-def _in_order(cones: _Cones) -> list[int]:
-    """Return the cones in topological order."""
-    waiting = [len(needed) for needed in cones.before]
-    order = [cone for cone, count in enumerate(waiting) if not count]
-    for cone in order:
-        for other in cones.after[cone]:
-            waiting[other] -= 1
-            if not waiting[other]:
-                order.append(other)
-    return order
-
-
-def _depths(cones: _Cones, order: list[int]) -> list[float]:
-    """Return the depth of each cone in the program: the middle of its earliest and latest time."""
-    head, tail = list(cones.weight), _path_lengths(cones, order, [0] * len(order), 0.0)
-    for cone in order:
-        head[cone] += max((head[other] for other in cones.before[cone]), default=0.0)
-    return [early - late for early, late in zip(head, tail)]
 
 
 def _path_lengths(cones: _Cones, order: list[int], owner: list[int], delay: float) -> list[float]:

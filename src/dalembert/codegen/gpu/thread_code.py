@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Final, cast, final
 
-from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.gpu.launch import BARRIER, BEGIN
 from dalembert.codegen.gpu.shared_memory import Arrays, SpillSlots
 from dalembert.codegen.gpu.single import call
@@ -25,7 +24,7 @@ from dalembert.codegen.statement_code import (
     emit_straight,
 )
 from dalembert.errors import CompileError
-from dalembert.tracing.expression import Expression, live
+from dalembert.tracing.expression import Address, Expression, replace_leaves
 from dalembert.tracing.program import Loop, Straight
 
 # Loops of one thread over elements of its arrays.
@@ -77,20 +76,12 @@ def without_exit_tests(loop: Loop) -> Loop:
     """Return the loop with its exit flags replaced by zero, so that selects on them fold away."""
     cases = []
     for number, case in enumerate(loop.cases):
-        flags = loop.flags(number)
-        known: dict[int, Expression] = {}
-        for node in live([store.value for store in case]):
-            if node.op == "load" and node.data in flags:
-                known[node.index] = node.graph.constant(0.0)
-            elif any(item.index in known for item in node.args):
-                known[node.index] = node.graph.with_arguments(
-                    node, [known.get(item.index, item) for item in node.args]
-                )
-        cases.append(
-            tuple(
-                dataclasses.replace(store, value=known.get(store.value.index, store.value)) for store in case
-            )
-        )
+
+        def leaf(node: Expression, flags: Collection[Address] = loop.flags(number)) -> Expression:
+            return node.graph.constant(0.0) if node.op == "load" and node.data in flags else node
+
+        new = replace_leaves([store.value for store in case], leaf)
+        cases.append(tuple(dataclasses.replace(store, value=new[store.value.index]) for store in case))
     return dataclasses.replace(loop, cases=tuple(cases))
 
 
@@ -146,11 +137,15 @@ class Compute:
         """Return the lines of a phase with its memory and the addresses of slots inserted."""
         if not lines:
             return []
+        lane_type = self.writer.type
         start = [
-            *self.arrays.local_memory(),
+            *(
+                f"%local.{k} = alloca [{max(size, 1)} x {lane_type.text}], align {lane_type.size}"
+                for k, size in enumerate(self.arrays.local.values())
+            ),
             f"%sample = urem i32 %thread, {self.layout.samples}",
             f"%mine.row = zext i32 {self.sample} to i64",
-            f"%mine.at = mul i64 %mine.row, {self.pitch * self.writer.type.size}",
+            f"%mine.at = mul i64 %mine.row, {self.pitch * lane_type.size}",
             "%mine = getelementptr i8, ptr %shared, i64 %mine.at",
         ]
         return [lines[0], *start, *self.slots.insert_addresses(lines[1:])]
@@ -190,7 +185,11 @@ class Compute:
                     interleaved=barriers,
                 )
                 if self.arrays.gathered:
-                    self._gather(*self._keep_results(sources))
+                    size = writer.type.size
+                    numbers = {p: x.constant for p, x in sources.items() if x.constant is not None}
+                    slots = {p: x.offset // size for p, x in sources.items() if p not in numbers}
+                    columns = self.slots.keep(set(slots.values()))
+                    self._gather({p: columns[slot] for p, slot in slots.items()}, numbers)
             else:
                 together = self.layout.barriers > 0
                 emit_nest(context, self.program, without_exit_tests(statement), together=together)
@@ -343,16 +342,6 @@ class Compute:
                 if place not in columns and number not in constants:
                     constants[number] = self.slots.constant(self.writer, number)
                 self.gathered[place] = columns[place] if place in columns else constants[number]
-
-    def _keep_results(
-        self, sources: Mapping[Position, Source]
-    ) -> tuple[dict[Position, int], dict[Position, float]]:
-        """Keep the computed results in shared memory; return their columns, and the constants."""
-        size = self.writer.type.size
-        numbers = {place: found.constant for place, found in sources.items() if found.constant is not None}
-        slots = {place: found.offset // size for place, found in sources.items() if place not in numbers}
-        columns = self.slots.keep(set(slots.values()))
-        return {place: columns[slot] for place, slot in slots.items()}, numbers
 
     def _carry(self) -> None:
         """Copy the results of the step to the carried inputs of the next one."""

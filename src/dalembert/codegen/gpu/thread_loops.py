@@ -148,13 +148,12 @@ class Pieces:
         self.area = area
         self.columns = pieces[0].stop - pieces[0].start
         stored = {(store.array, store.position): store.value for store in statement.stores}
+        computed = {place: value for place, value in stored.items() if value.op != "constant"}
+        self.places, self.values = list(computed), list(computed.values())
+        every = ((spec.name, position) for spec in program.outputs for position in range(spec.size))
         self.constants = {
-            (spec.name, position): 0.0 for spec in program.outputs for position in range(spec.size)
+            place: stored[place].data if place in stored else 0.0 for place in every if place not in computed
         }
-        self.constants |= {place: value.data for place, value in stored.items() if value.op == "constant"}
-        self.places = [place for place, value in stored.items() if value.op != "constant"]
-        self.values = [stored[place] for place in self.places]
-        self.constants = {key: self.constants[key] for key in self.constants.keys() - set(self.places)}
         self.breaks: list[int] = []
 
     @classmethod
