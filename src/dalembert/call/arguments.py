@@ -50,7 +50,14 @@ def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
     size = math.prod(shape) * kind.itemsize
     if size < MIN_REUSED_BYTES:
         return np.empty(shape, kind)
-    memory = _take(size)
+    for number, memory in _KEPT.copy().items():  # a finalizer may change the dictionary at any time
+        if memory.size == size and _KEPT.pop(number, None) is not None:
+            break
+    else:
+        # Kernels write full cache lines past the caches, which needs memory that begins with one.
+        raw = np.empty(size + CACHE_LINE, np.uint8)
+        start = -raw.ctypes.data % CACHE_LINE
+        memory = raw[start : start + size]
     # Whatever views a caller makes, NumPy keeps this object as their base: when it goes, so have they all.
     lent: Any = _lent_type(size).from_buffer(memory)
     lent.memory = memory
@@ -61,17 +68,6 @@ _KEPT: Final[dict[int, npt.NDArray[np.uint8]]] = {}
 """Memory that nobody uses, the longest unused first."""
 
 _NUMBERS: Final = itertools.count()
-
-
-def _take(size: int) -> npt.NDArray[np.uint8]:
-    # A copy, as a finalizer may change the dictionary at any time.
-    for number, memory in _KEPT.copy().items():
-        if memory.size == size and _KEPT.pop(number, None) is not None:
-            return memory
-    # Kernels write full cache lines past the caches, which needs memory that begins with one.
-    raw = np.empty(size + CACHE_LINE, np.uint8)
-    start = -raw.ctypes.data % CACHE_LINE
-    return raw[start : start + size]
 
 
 def _give(
@@ -233,7 +229,14 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
     for item, target in zip(signature, given_results(signature, out), strict=True):
         shape = rows.batch + item.shape
         if target is None:
-            array = _room(item.name, shape, dtype)
+            try:
+                array = empty(shape, dtype)
+            except (MemoryError, ValueError, OverflowError):
+                size = readable(math.prod(shape) * DTYPES[dtype].itemsize)
+                raise ArgumentError(
+                    f"the result {item.name} {shape} would take {size}, more than there is; compute the "
+                    "batch in parts"
+                ) from None
             results.append(Result(array, array.reshape(rows.count, item.size)))
             continue
         check_result(item, target, shape, dtype)
@@ -247,18 +250,6 @@ def result_rows(signature: Sequence[ArrayArgument], rows: Rows, dtype: str, out:
                 )
         results.append(Result(target, matrix))
     return results
-
-
-def _room(name: str, shape: tuple[int, ...], dtype: str) -> Array:
-    """Return memory for a result, or say how much is missing."""
-    try:
-        return empty(shape, dtype)
-    except (MemoryError, ValueError, OverflowError):
-        size = math.prod(shape) * DTYPES[dtype].itemsize
-        raise ArgumentError(
-            f"the result {name} {shape} would take {readable(size)}, more than there is; compute the batch "
-            "in parts"
-        ) from None
 
 
 def given_results(signature: Sequence[ArrayArgument], out: object) -> list[Any]:

@@ -41,6 +41,7 @@ __all__ = [
     "LEVELS",
     "CpuKernel",
     "KernelInfo",
+    "Options",
     "Rollout",
     "StepArray",
     "address_of",

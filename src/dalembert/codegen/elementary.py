@@ -299,17 +299,14 @@ def _tan(w: Writer, x: Value) -> Value:
     return w.div(results["sin"], results["cos"])
 
 
-def _arcsine_ratio(w: Writer, z: Value) -> Value:
-    """Write (asin(sqrt z) - sqrt z) / sqrt z on [0, 1/4]."""
-    return w.div(w.mul(z, w.polynomial(z, ARCSINE_P)), w.polynomial(z, ARCSINE_Q))
-
-
 def _arc_parts(w: Writer, x: Value) -> tuple[Value, Value, Value, Value, Value]:
-    """Return |x| < 1/2, the ratio R, s = sqrt((1 - |x|)/2), s rounded to 21 bits and its remainder."""
+    """Return |x| < 1/2, R = (asin(sqrt z) - sqrt z) / sqrt z, s = sqrt((1 - |x|)/2), s rounded to 21 bits and
+    its remainder; z = x^2 or s^2."""
     size = w.abs(x)
     small = w.compare("olt", size, w.constant(0.5))
     half = w.mul(w.sub(w.constant(1.0), size), w.constant(0.5))
-    ratio = _arcsine_ratio(w, w.select(small, w.mul(x, x), half))
+    z = w.select(small, w.mul(x, x), half)
+    ratio = w.div(w.mul(z, w.polynomial(z, ARCSINE_P)), w.polynomial(z, ARCSINE_Q))
     root = w.sqrt(half)
     short = w.from_bits(w.integer("and", w.to_bits(root), -(2**32)))
     missing = w.div(w.sub(half, w.mul(short, short)), w.add(root, short))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, final
@@ -19,16 +19,6 @@ Value = str
 """The name of a value in the text, or a constant."""
 
 _ELEMENT: Final = {32: "float", 64: "double"}
-
-
-def float_text(value: float, bits: int) -> str:
-    """Return a constant: its bits in hexadecimal, for `float` those of the rounded value as a double."""
-    if bits == 32:
-        try:
-            value = struct.unpack("<f", struct.pack("<f", value))[0]
-        except OverflowError:
-            value = float("inf") if value > 0 else float("-inf")
-    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
 
 
 def function_text(
@@ -96,8 +86,18 @@ class LaneType:
         return str(text) if self.lanes == 1 else f"splat ({kind} {text})"
 
     def constant(self, value: float) -> Value:
-        """Return the same number in every lane."""
-        return self.splat(self.element, float_text(value, self.bits))
+        """Return the same number in every lane: its bits as a double, after rounding, in hexadecimal."""
+        if self.bits == 32:
+            try:
+                value = struct.unpack("<f", struct.pack("<f", value))[0]
+            except OverflowError:
+                value = float("inf") if value > 0 else float("-inf")
+        return self.splat(self.element, f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}")
+
+
+def _arithmetic(name: str) -> Callable[[Writer, Value, Value], Value]:
+    """Return the method that writes an operation of LLVM on two numbers."""
+    return lambda writer, a, b: writer.let(f"{name} {writer.type.text} {a}, {b}")
 
 
 class LoopBlocks(NamedTuple):
@@ -283,17 +283,7 @@ class Writer:
     def constant(self, value: float) -> Value:
         return self.type.constant(value)
 
-    def add(self, a: Value, b: Value) -> Value:
-        return self.let(f"fadd {self.type.text} {a}, {b}")
-
-    def sub(self, a: Value, b: Value) -> Value:
-        return self.let(f"fsub {self.type.text} {a}, {b}")
-
-    def mul(self, a: Value, b: Value) -> Value:
-        return self.let(f"fmul {self.type.text} {a}, {b}")
-
-    def div(self, a: Value, b: Value) -> Value:
-        return self.let(f"fdiv {self.type.text} {a}, {b}")
+    add, sub, mul, div = (_arithmetic(name) for name in ("fadd", "fsub", "fmul", "fdiv"))
 
     def neg(self, a: Value) -> Value:
         return self.let(f"fneg {self.type.text} {a}")
@@ -331,15 +321,13 @@ class Writer:
         rounded = self.sub(self.add(a, signed), signed)
         above = self.compare("ogt", rounded, a)
         lower = self.sub(rounded, self.select(above, self.constant(1.0), self.constant(0.0)))
-        return self.select(self.compare("olt", size, whole), self.copysign_zero(lower, a), a)
+        inside = self.compare("olt", size, whole)
+        zero = self.compare("oeq", lower, self.constant(0.0))  # of the sign of a
+        lower = self.select(zero, self.copysign(self.constant(0.0), a), lower)
+        return self.select(inside, lower, a)
 
     def copysign(self, size: Value, sign: Value) -> Value:
         return self.intrinsic("copysign", size, sign)
-
-    def copysign_zero(self, value: Value, a: Value) -> Value:
-        """Write `value`, where a zero takes the sign of a."""
-        zero = self.compare("oeq", value, self.constant(0.0))
-        return self.select(zero, self.copysign(self.constant(0.0), a), value)
 
     # Conditions ---------------------------------------------------------------------------------------------
 

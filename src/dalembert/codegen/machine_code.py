@@ -132,9 +132,12 @@ def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes
     folder = _folder()
     if folder is None:
         return False
-    content = _encode(description, pieces)
     try:
         # The checksum shows what a power cut left incomplete, so there is no need to wait for the disk.
+        facts = {"description": dict(description), "sizes": [len(piece) for piece in pieces]}
+        header = json.dumps(facts).encode()
+        body = struct.pack("<Q", len(header)) + header + b"".join(pieces)
+        content = MAGIC + hashlib.sha256(body).digest() + body
         write_file(folder / (key + SUFFIX), content, sync=False)
     except FileError:
         return False
@@ -145,14 +148,6 @@ def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes
 
 _rooms: Final[dict[Path, float]] = {}
 """The bytes that this process may store in a folder before it looks through it again."""
-
-
-def _encode(description: Mapping[str, Any], pieces: Sequence[bytes]) -> bytes:
-    header = json.dumps(
-        {"description": dict(description), "sizes": [len(piece) for piece in pieces]}
-    ).encode()
-    body = struct.pack("<Q", len(header)) + header + b"".join(pieces)
-    return MAGIC + hashlib.sha256(body).digest() + body
 
 
 def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
@@ -331,10 +326,9 @@ def _after_in_parent() -> None:
 
 
 def _after_in_child() -> None:
-    if _FORKING.held is not None:
-        _after_in_parent()
-    elif (holder := _llvm_lock()) is not None:
+    if _FORKING.held is None and (holder := _llvm_lock()) is not None:
         holder._lock = _LostLlvm()
+    _after_in_parent()
 
 
 if hasattr(os, "register_at_fork"):

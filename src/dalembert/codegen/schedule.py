@@ -121,22 +121,16 @@ def _contract(program: Instructions) -> None:
                 ops[node], args[node] = _NEGATED[ops[inner]], args[inner]
 
 
-def _reachable(program: Instructions) -> list[bool]:
-    """Return a mask of the nodes that are still needed after contraction."""
-    needed = [False] * len(program.ops)
-    for root in program.roots:
-        needed[root] = True
-    for node in range(len(needed) - 1, -1, -1):
-        if needed[node]:
-            for operand in program.args[node]:
-                needed[operand] = True
-    return needed
-
-
 def _order(program: Instructions) -> list[int]:
     """Return the order of computation: elementary functions by depth, then the rest of the nodes."""
     ops, args = program.ops, program.args
-    needed = _reachable(program)
+    needed = [False] * len(ops)  # the nodes that are still needed after contraction
+    for root in program.roots:
+        needed[root] = True
+    for node in reversed(range(len(ops))):
+        if needed[node]:
+            for operand in args[node]:
+                needed[operand] = True
     # `depth` counts the elementary functions on the longest path to a node. Functions of one depth are
     # independent of each other, so that they share one clobbering of the registers.
     depth = [0] * len(ops)

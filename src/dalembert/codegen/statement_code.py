@@ -84,8 +84,12 @@ def emit_instructions(
                     pending = {(other, args[node]): each for other, each in results.items()}
             elif op == "lookup":
                 value = context.look_up(data[node], values[args[node][0]])
+            elif op in _OPERATIONS:
+                value = _OPERATIONS[op](writer, *operands(node))
             else:
-                value = operation(writer, op, operands(node))
+                raise CompileError(
+                    f"the operation {op!r} has no machine code; define it in codegen/statement_code.py"
+                )
             values[node] = value
             store_result(node, value)
         elif action == LOAD_STEP:
@@ -108,15 +112,6 @@ def emit_instructions(
     for task in interleaved[done:]:
         task()
     return values
-
-
-def operation(writer: Writer, op: str, operands: list[Value]) -> Value:
-    """Write one operation of the graph other than leaves and elementary functions."""
-    if op not in _OPERATIONS:
-        raise CompileError(
-            f"the operation {op!r} has no machine code; define it in codegen/statement_code.py"
-        )
-    return _OPERATIONS[op](writer, *operands)
 
 
 _OPERATIONS: Final[dict[str, Callable[..., Value]]] = {
@@ -232,19 +227,15 @@ def emit_straight(
     for place, node in stored.items():
         by_node.setdefault(node, []).append(place)
 
-    def at_home(node: int) -> bool:
-        """Return whether the lanes of a leaf are in scratch memory, unchanged until the end."""
-        if instructions.ops[node] == "input":
-            return instructions.data[node][0] in offsets
-        address = instructions.data[node]
-        return address.array in offsets and (address.array, address.offset) not in stored
-
     results = {node for place, node in nodes.items() if place[0] in unstored}
     eager = set()
     for node, op in enumerate(instructions.ops):
-        overwritten = op == "load" and position_of(instructions, node) in stored
-        if overwritten or (op in ("input", "load") and node in results and not at_home(node)):
-            eager.add(node)
+        if op in ("input", "load"):
+            place = position_of(instructions, node)
+            overwritten = op == "load" and place in stored
+            # The lanes of other results are in scratch memory, unchanged until the end.
+            if overwritten or (node in results and place[0] not in offsets):
+                eager.add(node)
     keep = {node for node in results if not instructions.is_leaf(node)} | eager.intersection(
         instructions.roots
     )

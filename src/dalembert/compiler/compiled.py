@@ -81,23 +81,20 @@ def compile(
         raise ArgumentError(f'parameters is a sequence of names; write parameters=("{parameters}",)')
     names = require_names("parameters", parameters)
     values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in names)
-    if _is_public(function, name):
+    place = str(getattr(function, "__module__", ""))
+    listed = getattr(sys.modules.get(place), name, None) is function
+    if listed and place.startswith((*CATALOGUED, *UNCOMPILED)):  # one of the library's functions of arrays
         _require_arrays_alone(function, name)
         recipe = library_recipe(model, name, parameters=values)
-        fixed = recipe.record() if model.has_functions else recipe
-        return _ready(CompiledFunction(fixed, dtype=dtype, device=device))
-    arguments = _arguments(function, model, inputs or {})
-    recipe = Recipe(name, function, model, arguments, values).record()
-    return _ready(CompiledFunction(recipe, dtype=dtype, device=device))
+        recipe = recipe.record() if model.has_functions else recipe
+    else:
+        recipe = Recipe(name, function, model, _arguments(function, model, inputs or {}), values).record()
+    compiled = CompiledFunction(recipe, dtype=dtype, device=device)
+    if device == "cuda":  # compiled at once, so that a missing GPU is reported here
+        from dalembert.call.cuda.device import device as gpu
 
-
-def _ready(function: CompiledFunction) -> CompiledFunction:
-    """Return the function; one for a GPU is compiled at once, so that a missing GPU is reported here."""
-    if function.device == "cuda":
-        from dalembert.call.cuda.device import device
-
-        function._kernels.on_gpu(device(0))
-    return function
+        compiled._kernels.on_gpu(gpu(0))
+    return compiled
 
 
 def jvp(function: CompiledFunction, *arguments: str) -> CompiledFunction:
@@ -147,15 +144,6 @@ def _require_compiled(function: object, name: str) -> CompiledFunction:
             f"compile it first: da.{name}(da.compile(function, model), …)"
         )
     return function
-
-
-def _is_public(function: Callable[..., Any], name: str) -> bool:
-    """Return whether a function is itself one of the library's functions of arrays."""
-    place = str(getattr(function, "__module__", ""))
-    return (
-        place.startswith((*CATALOGUED, *UNCOMPILED))
-        and getattr(sys.modules.get(place), name, None) is function
-    )
 
 
 def _require_arrays_alone(function: Callable[..., Any], name: str) -> None:

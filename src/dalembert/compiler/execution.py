@@ -42,14 +42,12 @@ def bind(
     named: Mapping[str, object],
     parameters: Mapping[str, object] | None,
 ) -> list[object]:
-    """Return the values of the arguments, given by place or by name, and then of the run-time parameters."""
-    return [*_arguments(recipe, args, named), *_parameters(recipe, parameters)]
-
-
-def _arguments(recipe: Recipe, args: Sequence[object], named: Mapping[str, object]) -> list[object]:
+    """Return the values of the arguments, given by place or by name, and then of the run-time parameters, for
+    which those that are not given are the model's own."""
     names = [item.name for item in recipe.signature]
+    own = _parameters(recipe, parameters) if recipe.parameters or parameters else ()
     if len(args) == len(names) and not named:
-        return list(args)
+        return [*args, *own]
     if len(args) > len(names):
         raise ArgumentError(f"{recipe.name} takes {len(names)} arrays ({', '.join(names)}), got {len(args)}")
     given = dict(zip(names, args, strict=False))
@@ -62,13 +60,10 @@ def _arguments(recipe: Recipe, args: Sequence[object], named: Mapping[str, objec
     missing = [name for name in names if name not in given]
     if missing:
         raise ArgumentError(f"{recipe.name} needs {', '.join(missing)}; its arguments are {', '.join(names)}")
-    return [given[name] for name in names]
+    return [*(given[name] for name in names), *own]
 
 
 def _parameters(recipe: Recipe, parameters: Mapping[str, object] | None) -> list[object]:
-    """Return the given values, and the model's own for the rest."""
-    if not recipe.parameters and not parameters:
-        return []
     known = [item.name for item in recipe.parameters]
     if parameters is not None and not isinstance(parameters, Mapping):
         raise DtypeError(
@@ -87,18 +82,6 @@ def _parameters(recipe: Recipe, parameters: Mapping[str, object] | None) -> list
 # Columns that share no row come from one product with the sum of their directions: joints of branches that do
 # not meet share no torque. Rows that would keep many columns apart, those of joints near the root, are taken
 # as gradients instead. The products of a sample are one batch.
-
-
-def _dense_rows(rows: Sequence[int]) -> list[int]:
-    """Return the rows to take as gradients: as many as halve the products at least, the fewest products in
-    all.
-
-    The columns of a row all need products of their own, so the longest row that is left is what they cost.
-    """
-    order = sorted(range(len(rows)), key=lambda k: -rows[k].bit_count())
-    lengths = [rows[k].bit_count() for k in order] + [0]
-    best = min(range(len(lengths)), key=lambda taken: taken + lengths[taken])
-    return sorted(order[:best]) if 2 * (best + lengths[best]) <= lengths[0] else []
 
 
 @final
@@ -121,7 +104,12 @@ class Columns:
         (rows,) = dependence(program, [item.name for item in tangents]).values()
         ends = np.cumsum([item.size for item in tangents])
         total = int(ends[-1])
-        self._rows = _dense_rows(rows)
+        # Rows to take as gradients: as many as halve the products at least, the fewest products in all. The
+        # columns of a row all need products of their own, so the longest row that is left is what they cost.
+        order = sorted(range(len(rows)), key=lambda k: -rows[k].bit_count())
+        lengths = [rows[k].bit_count() for k in order] + [0]
+        best = min(range(len(lengths)), key=lambda taken: taken + lengths[taken])
+        self._rows = sorted(order[:best]) if 2 * (best + lengths[best]) <= lengths[0] else []
         self._weights = np.eye(len(rows), dtype=dtype)[self._rows]
         self._gradient = gradient() if self._rows else None
         dense = set(self._rows)

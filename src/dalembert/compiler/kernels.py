@@ -90,20 +90,20 @@ class Kernels:
         kernel = self._kernels.get(width)
         if kernel is None:
             with self._lock, self._announce_if_slow(width):
-                kernel = self._kernels.get(width) or self._load(width) or self._compile(width)
+                kernel = self._kernels.get(width) or self._load(width)
+                kernel = kernel or codegen.compile_program(
+                    self.lower().program, key=self.recipe.disk_key, extra=self.extra(), **self._options(width)
+                )
                 self._kernels[width] = kernel
         return kernel
 
-    def is_loaded(self, device: Device) -> bool:
-        """Return whether the kernel for a GPU is loaded."""
-        return device.ordinal in self._gpu_kernels
-
-    def on_gpu(self, device: Device) -> GpuKernel:
-        """Return the kernel for a GPU."""
+    def on_gpu(self, device: Device, stream: int = 0) -> GpuKernel:
+        """Return the kernel for a GPU. Before one is loaded, deleted kernels are unloaded."""
         kernel = self._gpu_kernels.get(device.ordinal)
         if kernel is None:
             from dalembert.compiler.gpu.modules import compile_gpu  # nothing else needs a GPU
 
+            device.unload_dropped(stream)
             with self._lock, self._announce_if_slow(device.name):
                 kernel = self._gpu_kernels.get(device.ordinal) or compile_gpu(self, device)
                 self._gpu_kernels[device.ordinal] = kernel
@@ -125,34 +125,21 @@ class Kernels:
         """Load a function of the library's own from the disk cache, without a trace."""
         if self.recipe.disk_key is None:
             return None
-        kernel = codegen.load_kernel(
-            self.recipe.disk_key, dtype=self.dtype, lanes=self._lanes(width), rollout=self.rollout
-        )
+        kernel = codegen.load_kernel(self.recipe.disk_key, **self._options(width))
         if kernel is not None:
             self._learn_results(kernel.extra)
         return kernel
 
-    def _compile(self, width: str) -> codegen.CpuKernel:
-        return codegen.compile_program(
-            self.lower().program,
-            dtype=self.dtype,
-            lanes=self._lanes(width),
-            key=self.recipe.disk_key,
-            extra=self.extra(),
-            rollout=self.rollout,
-        )
-
-    def _lanes(self, width: str) -> int:
-        """Return the samples computed at once; fewer if the states of a tree would fill the cache."""
-        if width == "scalar":
-            return 1
-        lanes = codegen.default_lanes(self.dtype)
+    def _options(self, width: str) -> codegen.Options:
+        """Return the options of a kernel: the samples at once, fewer if the states of a tree would fill the
+        cache."""
+        lanes = 1 if width == "scalar" else codegen.default_lanes(self.dtype)
         numbers = STATE_NUMBERS * len(self.recipe.model.bodies) if self.recipe.looped else 0
         for derivative in self.recipe.derivatives:
             numbers *= STATE_GROWTH[derivative.kind]
         while lanes > 2 and lanes * numbers * np.dtype(self.dtype).itemsize > CACHE_BYTES:
             lanes //= 2
-        return lanes
+        return {"dtype": self.dtype, "lanes": lanes, "rollout": self.rollout}
 
 
 @contextlib.contextmanager

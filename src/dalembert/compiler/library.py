@@ -175,7 +175,8 @@ def library_recipe(
         chosen in entry.loops
         and not parameters
         and len(model.bodies) > UNROLLED_BODIES
-        and _can_loop(model, chosen)
+        and not (model.couplings and chosen in ("aba", "aba_spatial"))  # articulated bodies with clusters
+        and not (model.time_dependent or is_constrained(model))
     )
     label = method or "automatic"
     identity = f"{name} {label} {names} {options} {parameters} {looped} {model.digest} {source_digest()}"
@@ -197,13 +198,6 @@ def library_recipe(
         ),
         unit_quaternions=entry.unit_quaternions,
     )
-
-
-def _can_loop(model: Model, method: str) -> bool:
-    """Return whether passes can be loops: articulated bodies with clusters of coupled joints are unrolled."""
-    if model.couplings and method in ("aba", "aba_spatial"):
-        return False
-    return not model.time_dependent and not is_constrained(model)
 
 
 @functools.cache

@@ -29,10 +29,11 @@ def refusal_of(recipe: Recipe, rows: Rows, row: int, dtype: str, *, step: int | 
     for name, place, norms in _norms(recipe, rows):
         norm = float(norms[min(row, len(norms) - 1)])
         if math.isnan(norm):
+            bodies = (body for body in recipe.model.bodies if body.dependence is None)
+            joint = next(x.joint_name for x in bodies if x.q_slice.start <= place.start < x.q_slice.stop)
             return StateError(
-                f'{name}[{place.start}:{place.stop}]{where}: the quaternion of joint "'
-                f'{_joint_at(recipe, place)}" is not a number; check="flag" makes the results of such rows '
-                'NaN, check="off" computes with it'
+                f'{name}[{place.start}:{place.stop}]{where}: the quaternion of joint "{joint}" is not a '
+                'number; check="flag" makes the results of such rows NaN, check="off" computes with it'
             )
         if _off_unit(norm, dtype):
             return StateError(
@@ -95,12 +96,6 @@ def _norms(recipe: Recipe, rows: Rows) -> Iterator[tuple[str, slice, Array]]:
     for argument, matrix in zip(recipe.arguments, rows.matrices, strict=False):
         for place in recipe.quaternions(argument):
             yield argument.name, place, np.linalg.norm(matrix[:, place], axis=1)
-
-
-def _joint_at(recipe: Recipe, place: slice) -> str:
-    """Return the name of the joint whose coordinates hold a place of q."""
-    bodies = (body for body in recipe.model.bodies if body.dependence is None)
-    return next(body.joint_name for body in bodies if body.q_slice.start <= place.start < body.q_slice.stop)
 
 
 def _nest(flat: Sequence[Any], shape: tuple[int, ...]) -> Any:

@@ -31,18 +31,11 @@ from dalembert.tracing.program import ArraySpec, Case, Loop, Statement, Store, S
 @final
 @dataclass(frozen=True, slots=True)
 class BodySlice:
-    """The place in q or v of the current body's joint: `count` entries from its table's offset."""
+    """The place in q or v of the current body's joint, `count` entries from its table's offset, or of the one
+    variable that the joint follows (None)."""
 
     table: str
-    count: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FollowedPlace:
-    """The place in q or v of an independent variable that the current body's joint follows."""
-
-    table: str
+    count: int | None
 
 
 @final
@@ -59,11 +52,11 @@ class InputTable:
 
     def __getitem__(self, place: object) -> Any:
         if isinstance(place, BodySlice):
+            if place.count is None:
+                return self._graph.load(Address(self._name, place.table, 1, 0))
             return [self._graph.load(Address(self._name, place.table, 1, j)) for j in range(place.count)]
         if isinstance(place, BodyIndex):
             return [self._graph.load(Address(self._name, None, self._width, j)) for j in range(self._width)]
-        if isinstance(place, FollowedPlace):
-            return self._graph.load(Address(self._name, place.table, 1, 0))
         raise TracingError(
             f"{self._name}[{place!r}]: in a system this large an algorithm reads arrays through its body only"
         )
@@ -123,12 +116,6 @@ def with_numbers(body: Body, values: list[Any]) -> Body:
     return replace(
         body, joint=joint, placement=placement, inertia=inertia, armature=armature, dependence=dependence
     )
-
-
-def body_kind(body: Body) -> Any:
-    """Return the kind of a body: bodies of equal kind differ in numbers only."""
-    followed = -1 if body.dependence is None else len(body.dependence.terms)
-    return type(body.joint), body.joint.structure(), _shape(_constants(body)), followed
 
 
 def _ratios(dependence: Dependence | None) -> list[float]:
@@ -422,36 +409,35 @@ class TableTree(Tree):
         for body in bodies:
             if body.joint.time_dependent:
                 raise TracingError(f"joint {body.joint_name!r}: time-dependent joints are not tabulated")
-            members.setdefault(body_kind(body), []).append(body)
+            followed = -1 if body.dependence is None else len(body.dependence.terms)
+            kind = (type(body.joint), body.joint.structure(), _shape(_constants(body)), followed)
+            members.setdefault(kind, []).append(body)
         rows = {body.index: body_numbers(body) for body in bodies}
         width = max(len(row) for row in rows.values())
         numbers = np.zeros((len(bodies), width))
         kinds = np.zeros(len(bodies), np.int64)
-        for kind, group in enumerate(members.values()):
+        for number, group in enumerate(members.values()):
             for body in group:
                 numbers[body.index, : len(rows[body.index])] = rows[body.index]
-                kinds[body.index] = kind
+                kinds[body.index] = number
         self.tables[NUMBERS] = numbers.ravel()
         for names, assign in ((CARRY, carry_slots), (SUM, sum_slots)):
             self.tables[names[0]], self.tables[names[1]], count = assign(self._tree.parents)
             self._slots |= dict.fromkeys(names, count)
         self.tables[OFFSETS["q"]] = np.asarray([body.q_slice.start for body in bodies], np.int64)
         self.tables[OFFSETS["v"]] = np.asarray([body.v_slice.start for body in bodies], np.int64)
-        self._tabulate_couplings()
+        # For each term of a coupling the places in q and in v of the variables that it follows.
+        terms = [() if body.dependence is None else body.dependence.terms for body in bodies]
+        for k in range(max(map(len, terms), default=0)):
+            for which, array in enumerate("qv"):
+                places = [own[k][which] if k < len(own) else 0 for own in terms]
+                self.tables[FOLLOWED.format(array, k)] = np.asarray(places, np.int64)
         if len(members) > 1:
             self.tables[KINDS] = kinds
         return tuple(
-            self._handle(kind, group[0], numbers[kinds == kind])
-            for kind, group in enumerate(members.values())
+            self._handle(number, group[0], numbers[kinds == number])
+            for number, group in enumerate(members.values())
         )
-
-    def _tabulate_couplings(self) -> None:
-        """Tabulate for each term of a coupling the places in q and in v of the variables that it follows."""
-        followed = [() if body.dependence is None else body.dependence.terms for body in self._tree.bodies]
-        for k in range(max(map(len, followed), default=0)):
-            for which, array in enumerate("qv"):
-                places = [terms[k][which] if k < len(terms) else 0 for terms in followed]
-                self.tables[FOLLOWED.format(array, k)] = np.asarray(places, np.int64)
 
     def _handle(self, kind: int, template: Body, numbers: np.ndarray[Any, Any]) -> Body:
         """Return a body whose constants are loads of the tables, and literals where its kind agrees."""
@@ -464,7 +450,7 @@ class TableTree(Tree):
         dependence = template.dependence
         if dependence is not None:
             terms = tuple(
-                (FollowedPlace(FOLLOWED.format("q", k)), FollowedPlace(FOLLOWED.format("v", k)), ratio)
+                (*(BodySlice(FOLLOWED.format(array, k), None) for array in "qv"), ratio)
                 for k, (_, _, ratio) in enumerate(dependence.terms)
             )
             dependence = replace(dependence, terms=terms)  # type: ignore[arg-type]

@@ -199,8 +199,9 @@ class Reads:
         if function.__dict__:
             raise _UnprovenError
         self._contents.append((function.__dict__, ()))
+        at = weakref.ref(function)
         for part in ("__code__", "__defaults__", "__kwdefaults__", "__dict__"):
-            self._watch(_part, weakref.ref(function), part)
+            self._watch(lambda name=part: getattr(at(), name, _MISSING))
         self.add(function.__defaults__)
         self.add(function.__kwdefaults__)
         free: dict[str, Any] = {}
@@ -274,10 +275,16 @@ class Reads:
         kind = type(value)
         if type(kind) not in (type, abc.ABCMeta):
             raise _UnprovenError
-        own = _attributes(value)
-        self._watch(_type_of, _reference(value))
+        holder = _reference(value)
+        self._watch(lambda: type(holder()))
         self._watch(getattr, kind, "__mro__")
-        self.add(own)
+        for each in kind.__mro__:  # the dictionary of the instance, without calling any code of its class
+            found = each.__dict__.get("__dict__")
+            if found is not None:
+                if type(found) not in (types.GetSetDescriptorType, types.MemberDescriptorType):
+                    raise _UnprovenError
+                self.add(found.__get__(value))
+                break
         if kind is types.SimpleNamespace:
             return
         for each in kind.__mro__[:-1]:
@@ -299,12 +306,17 @@ class Reads:
         self._seen[id(kind)] = kind
         self._contents.append((members.keys(), tuple(members.keys())))
         for name, member in members.items():
-            if name in UNUSED_IN_CLASSES or _is_generated(member):
+            # What a dataclass has made reads the fields alone.
+            made = isinstance(member, types.FunctionType) and member.__code__.co_filename in GENERATED
+            if name in UNUSED_IN_CLASSES or made:
                 continue
             self._watch(members.get, name, _MISSING)
             for part in _parts_of_member(name, member):
                 self.add(part)
 
+
+GENERATED: Final = ("<string>", dataclasses.__file__, reprlib.__file__)
+"""The files of methods that dataclasses make."""
 
 HEAP_TYPE: Final = 1 << 9
 """Flag of classes that Python code has made."""
@@ -326,25 +338,6 @@ def _parts_of_member(name: str, member: Any) -> Iterator[Any]:
         yield member
 
 
-def _is_generated(member: Any) -> bool:
-    """Return whether a dataclass has made the method, which reads the fields alone."""
-    if not isinstance(member, types.FunctionType):
-        return False
-    return member.__code__.co_filename in ("<string>", dataclasses.__file__, reprlib.__file__)
-
-
-def _attributes(value: Any) -> dict[str, Any] | None:
-    """Return the dictionary of an instance, without calling any code of its class."""
-    for each in type(value).__mro__:
-        found = each.__dict__.get("__dict__")
-        if found is not None:
-            if type(found) not in (types.GetSetDescriptorType, types.MemberDescriptorType):
-                raise _UnprovenError
-            own: dict[str, Any] = found.__get__(value)
-            return own
-    return None
-
-
 def _reference(value: Any) -> Callable[[], Any]:
     """Return a function that gives the value, and keeps it alive only where it cannot be followed."""
     try:
@@ -358,10 +351,6 @@ def _is_namespace(value: Any) -> bool:
     if type(value) in (type, abc.ABCMeta):
         return not _is_pure_type(value)
     return isinstance(value, types.ModuleType)
-
-
-def _type_of(holder: Callable[[], Any]) -> type:
-    return type(holder())
 
 
 def _slot(holder: Callable[[], Any], member: types.MemberDescriptorType) -> Any:
@@ -384,10 +373,6 @@ def _content_of(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:
         return _MISSING
-
-
-def _part(function: weakref.ref[types.FunctionType], name: str) -> Any:
-    return getattr(function(), name, _MISSING)
 
 
 def _layout(array: np.ndarray[Any, Any]) -> Any:

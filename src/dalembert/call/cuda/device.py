@@ -260,11 +260,11 @@ class Device:
         """Return a context manager that makes this GPU the current one."""
         return self.driver.context(self._context)
 
-    def allocate(self, size: int, *, doing: str = "") -> int:
+    def allocate(self, size: int) -> int:
         """Allocate memory and return its address; `release` frees it."""
         with self.current():
-            what = doing or f"{self.name}: taking {size} bytes"
-            return self.driver.handle("cuMemAlloc_v2", max(size, 1), doing=what)
+            doing = f"{self.name}: taking {size} bytes"
+            return self.driver.handle("cuMemAlloc_v2", max(size, 1), doing=doing)
 
     def release(self, address: int) -> None:
         """Free memory, after all running work has ended."""
@@ -284,30 +284,29 @@ class Device:
             self.driver("cuStreamSynchronize", stream, doing=doing)
 
     def copy_rows(
-        self, target: tuple[int, int], source: tuple[int, int], width: int, rows: int, stream: int
+        self,
+        target: tuple[int, int],
+        source: tuple[int, int],
+        width: int,
+        rows: int,
+        stream: int,
+        *,
+        to_host: bool = False,
     ) -> None:
-        """Copy rows of `width` bytes between places (address, bytes between rows) on the device."""
-        if width and rows:
-            self._copy((_ON_DEVICE, *target), (_ON_DEVICE, *source), width, rows, stream)
-
-    def fetch_rows(self, matrix: npt.NDArray[Any], address: int, stride: int, stream: int) -> None:
-        """Copy rows of the device to a matrix of the host, and wait for them."""
-        count, width = len(matrix), matrix.strides[0]
-        target = (_ON_HOST, matrix.ctypes.data, width)
-        self._copy(target, (_ON_DEVICE, address, stride or width), width, count, stream)
-        self.synchronize(stream)
-
-    def _copy(
-        self, target: tuple[int, int, int], source: tuple[int, int, int], width: int, rows: int, stream: int
-    ) -> None:
-        """Copy rows between two places, each (memory type, address, bytes between rows)."""
+        """Copy rows of `width` bytes between places (address, bytes between rows) on the device, or `to_host`
+        and wait for them."""
+        if not (width and rows):
+            return
         copy = _Copy(width=width, height=rows)
-        for side, (memory, address, pitch) in (("source", source), ("target", target)):
-            setattr(copy, f"{side}_memory", memory)
-            setattr(copy, f"{side}_{'host' if memory == _ON_HOST else 'device'}", address)
+        for side, (address, pitch) in (("source", source), ("target", target)):
+            on_host = to_host and side == "target"
+            setattr(copy, f"{side}_memory", _ON_HOST if on_host else _ON_DEVICE)
+            setattr(copy, f"{side}_{'host' if on_host else 'device'}", address)
             setattr(copy, f"{side}_pitch", pitch)
         with self.current():
             self.driver("cuMemcpy2DAsync_v2", ctypes.byref(copy), stream)
+            if to_host:
+                self.synchronize(stream)
 
     @contextmanager
     def cell(self) -> Iterator[int]:
@@ -342,10 +341,10 @@ class Device:
                 for address in loaded.memory:
                     self.driver("cuMemFree_v2", address)
 
-    def synchronize(self, stream: int = 0, *, doing: str = "") -> None:
+    def synchronize(self, stream: int = 0) -> None:
         """Wait until everything on a stream is done."""
         with self.current():
-            self.driver("cuStreamSynchronize", stream, doing=doing)
+            self.driver("cuStreamSynchronize", stream)
 
     def constant(self, array: npt.NDArray[Any], stream: int) -> int:
         """Return the address of numbers of the host on the device: uploaded on first use, then kept.
@@ -358,7 +357,9 @@ class Device:
             found = self._constants.pop(key, None)
             if found is None:
                 if len(self._constants) >= KEPT_CONSTANTS:
-                    self._forget()
+                    free = (old for old, item in self._constants.items() if not item.captured)
+                    if (oldest := next(free, None)) is not None:
+                        self.release(self._constants.pop(oldest).address)
                 found = _Constant(self.allocate(len(key)))
                 self.upload(found.address, np.frombuffer(key, np.uint8), stream)
             found.captured |= captured
@@ -372,13 +373,6 @@ class Device:
         found = ctypes.c_int()
         self.driver("cuStreamIsCapturing", stream, ctypes.byref(found))
         return found.value != 0
-
-    def _forget(self) -> None:
-        for key, item in self._constants.items():
-            if not item.captured:
-                del self._constants[key]
-                self.release(item.address)
-                return
 
     def unread(self) -> int:
         """Return the address of eight bytes that kernels may write and nobody reads."""

@@ -99,7 +99,10 @@ class ArrayKind(ABC):
 
 
 class Arithmetic(ABC):
-    """The array operations of a library that rollouts need beside their launch."""
+    """The array operations of a library that rollouts need beside their launch; `module` has them under the
+    names of NumPy."""
+
+    module: Any
 
     def is_watched(self, array: Any) -> bool:
         """Return whether the library records operations on an array for gradients."""
@@ -109,17 +112,17 @@ class Arithmetic(ABC):
     def beside(self, values: npt.NDArray[Any], array: Any) -> Any:
         """Copy numbers of the host to a new array on the device of `array`."""
 
-    @abstractmethod
     def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
         """Return an array broadcast to a shape, as a view if the library can."""
+        return self.module.broadcast_to(array, shape)
 
-    @abstractmethod
     def cast(self, array: Any, dtype: str) -> Any:
         """Return the array converted to a float type."""
+        return array.astype(dtype)
 
-    @abstractmethod
     def where(self, condition: Any, first: Any, second: float) -> Any:
         """Return an array with the values of `first` where a condition holds, and `second` elsewhere."""
+        return self.module.where(condition, first, second)
 
     @abstractmethod
     def to_host(self, array: Any) -> npt.NDArray[Any]:
@@ -284,13 +287,13 @@ class TorchTensors(ComputingKind):
     remedy = "{name}.contiguous()"
 
     def __init__(self) -> None:
-        self._torch = sys.modules["torch"]
-        self._type = self._torch.Tensor
-        self._names = {self._torch.float64: "float64", self._torch.float32: "float32"}
-        self._strided = self._torch.strided
+        self.module = sys.modules["torch"]
+        self._type = self.module.Tensor
+        self._names = {self.module.float64: "float64", self.module.float32: "float32"}
+        self._strided = self.module.strided
         # The same number as below, without making an object of it.
-        raw = getattr(self._torch._C, "_cuda_getCurrentRawStream", None)
-        self._raw_stream = raw or (lambda ordinal: int(self._torch.cuda.current_stream(ordinal).cuda_stream))
+        raw = getattr(self.module._C, "_cuda_getCurrentRawStream", None)
+        self._raw_stream = raw or (lambda ordinal: int(self.module.cuda.current_stream(ordinal).cuda_stream))
 
     def holds(self, value: object) -> bool:
         return type(value) is self._type and is_cuda(value) and self._as_it_lies(value)
@@ -301,7 +304,7 @@ class TorchTensors(ComputingKind):
         return array.layout is self._strided and not (array.is_neg() or array._is_zerotensor())
 
     def is_watched(self, array: Any) -> bool:
-        return bool(array.requires_grad) and bool(self._torch.is_grad_enabled())
+        return bool(array.requires_grad) and bool(self.module.is_grad_enabled())
 
     def layout(self, array: Any) -> Hashable:
         return array.shape, array.stride(), array.dtype, array.device
@@ -330,7 +333,7 @@ class TorchTensors(ComputingKind):
         return View(array.data_ptr(), tuple(array.shape), strides, dtype)
 
     def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
-        return self._torch.empty(shape, dtype=getattr(self._torch, dtype), device=f"cuda:{ordinal}")
+        return self.module.empty(shape, dtype=getattr(self.module, dtype), device=f"cuda:{ordinal}")
 
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
         return array.expand(shape).contiguous()
@@ -338,17 +341,11 @@ class TorchTensors(ComputingKind):
     def to_host(self, array: Any) -> npt.NDArray[Any]:
         return np.asarray(array.detach().cpu().numpy())
 
-    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
-        return array.expand(shape)
-
     def assign(self, target: Any, values: Any) -> None:
-        target.copy_(self._torch.as_tensor(values))
+        target.copy_(self.module.as_tensor(values))
 
     def cast(self, array: Any, dtype: str) -> Any:
-        return array.to(getattr(self._torch, dtype))
-
-    def where(self, condition: Any, first: Any, second: float) -> Any:
-        return self._torch.where(condition, first, second)
+        return array.to(getattr(self.module, dtype))
 
 
 @final
@@ -359,8 +356,8 @@ class CupyArrays(ComputingKind):
     remedy = "cupy.ascontiguousarray({name})"
 
     def __init__(self) -> None:
-        self._cupy = sys.modules["cupy"]
-        self._type = self._cupy.ndarray
+        self.module = sys.modules["cupy"]
+        self._type = self.module.ndarray
 
     def holds(self, value: object) -> bool:
         return type(value) is self._type
@@ -375,33 +372,24 @@ class CupyArrays(ComputingKind):
         return int(array.device.id)
 
     def stream(self, ordinal: int, array: Any) -> int:
-        with self._cupy.cuda.Device(ordinal):
-            return int(self._cupy.cuda.get_current_stream().ptr)
+        with self.module.cuda.Device(ordinal):
+            return int(self.module.cuda.get_current_stream().ptr)
 
     def view(self, name: str, array: Any, stream: int) -> View:
         return View(int(array.data.ptr), array.shape, array.strides, array.dtype.name)
 
     def empty(self, shape: tuple[int, ...], dtype: str, ordinal: int, stream: int) -> Any:
-        with self._cupy.cuda.Device(ordinal):
-            return self._cupy.empty(shape, dtype)
+        with self.module.cuda.Device(ordinal):
+            return self.module.empty(shape, dtype)
 
     def spread(self, array: Any, shape: tuple[int, ...]) -> Any:
-        return self._cupy.ascontiguousarray(self._cupy.broadcast_to(array, shape))
+        return self.module.ascontiguousarray(self.expand(array, shape))
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
-        return np.asarray(self._cupy.asnumpy(array))
-
-    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
-        return self._cupy.broadcast_to(array, shape)
+        return np.asarray(self.module.asnumpy(array))
 
     def assign(self, target: Any, values: Any) -> None:
-        target[...] = self._cupy.asarray(values)
-
-    def cast(self, array: Any, dtype: str) -> Any:
-        return array.astype(dtype)
-
-    def where(self, condition: Any, first: Any, second: float) -> Any:
-        return self._cupy.where(condition, first, second)
+        target[...] = self.module.asarray(values)
 
 
 @final

@@ -107,11 +107,6 @@ class GpuKernel:
                 self._scratch[stream] = (address, size)
             yield address
 
-    def note_capture(self, stream: int) -> None:
-        """Mark a kernel that is captured: a graph may launch it at any time, so that it stays loaded."""
-        loaded = self._loaded
-        loaded.captured = loaded.captured or self.device.is_capturing(stream)
-
     def _blocks(self, rows: int) -> int:
         """Return the blocks of a launch: for all rows, or as many as fill the GPU with scratch memory."""
         blocks = -(-rows // self.info.samples)
@@ -188,5 +183,6 @@ class PreparedLaunch:
             values[end + 2] = refused or kernel._unread
             if self._scratch is not None:
                 values[self._scratch] = scratch
-            kernel.note_capture(stream)
+            # A graph may launch a captured kernel at any time, so that it stays loaded.
+            kernel._loaded.captured = kernel._loaded.captured or kernel.device.is_capturing(stream)
             kernel.device.driver("cuLaunchKernel", *self._head, stream, self._places, None, doing=kernel.name)

@@ -67,9 +67,14 @@ DESCRIPTOR_WORDS: Final = (OUTPUT_SHAPES + MAX_ARRAYS * SHAPE_BYTES) // 8
 
 def entry_text(triple: str) -> str:
     """Return the entry point `dalembert_entry` as LLVM text."""
-    entry, drop = _entry_function(), _drop_function()
+    w = RecordWriter(FIELDS, "%d")  # of the function that releases the first `count` results
+    release = w.word("decref", "ptr")
+    with w.for_each("%count") as k:
+        w.line(f"call void {release}(ptr {w.read('ptr', '%results', w.let(f'shl i64 {k}, 3'))})")
+    w.line("ret void")
+    drop = function_text("void", "drop", "ptr %d, ptr %results, i64 %count", w.lines, "nounwind")
     strides = f"@strides = private constant [{MAX_ARRAYS} x i64] zeroinitializer, align 64"
-    return "\n".join([f'target triple = "{triple}"', strides, entry, drop])
+    return "\n".join([f'target triple = "{triple}"', strides, _entry_function(), drop])
 
 
 def _entry_function() -> str:
@@ -180,16 +185,6 @@ def _run_kernel(w: RecordWriter, given: Value, made: Value, stack: Value) -> Val
     with w.when(w.let(f"icmp ne ptr {owned}, null")):
         w.line(f"call void {w.word('free', 'ptr')}(ptr {owned})")
     return refused
-
-
-def _drop_function() -> str:
-    """Write the function that releases the first `count` results."""
-    w = RecordWriter(FIELDS, "%d")
-    release = w.word("decref", "ptr")
-    with w.for_each("%count") as k:
-        w.line(f"call void {release}(ptr {w.read('ptr', '%results', w.let(f'shl i64 {k}, 3'))})")
-    w.line("ret void")
-    return function_text("void", "drop", "ptr %d, ptr %results, i64 %count", w.lines, "nounwind")
 
 
 NUMPY_NEW: Final = 93

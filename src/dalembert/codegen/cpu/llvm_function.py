@@ -82,7 +82,9 @@ def emit_program(
     operations = check_size(program)
     lane_type = LaneType(bits, lanes)
     registers = max(1, lane_type.size // target.vector_bytes)
-    large = operations * registers > SPLIT_OPERATIONS or _constants(program) > SPLIT_CONSTANTS
+    values = [value for statement in program.statements for value in stored_values(statement)]
+    constants = sum(node.op == "constant" for node in live(values))
+    large = operations * registers > SPLIT_OPERATIONS or constants > SPLIT_CONSTANTS
     for split in (True,) if large else (False, True):
         kernel = _Kernel(program, lane_type, target, rollout, registers)
         emitted = kernel.emit(split=split)
@@ -93,12 +95,6 @@ def emit_program(
         f"{lanes} lanes; at most {MAX_FUNCTION_LINES // registers:,} are compiled; take fewer arguments "
         "and results"
     )
-
-
-def _constants(program: Program) -> int:
-    """Return the number of constants in the graphs of a program."""
-    values = [value for statement in program.statements for value in stored_values(statement)]
-    return sum(node.op == "constant" for node in live(values))
 
 
 @final
@@ -152,7 +148,10 @@ class _Kernel:
         """Write the kernel, with `split` as several functions, and note how many lines the `longest` has."""
         writer, lanes = self.writer, self.type.lanes
         pointer, self.stride = self._enter()
-        places = self._places()
+        places = {
+            name: Place(writer.address("%scratch", offset), self.type.size, self.type.align)
+            for name, offset in self.offsets.items()
+        } | self.tables.places(writer)
         spills = writer.address("%scratch", self.spill_offset)
         if lanes > 1:
             writer.line(f"%distances = getelementptr i8, ptr %scratch, i64 {self.distances}")
@@ -172,7 +171,12 @@ class _Kernel:
             outliner=self.outliner,
         )
         self._body()
-        self._end_block()
+        writer.enter("tail")
+        writer.line(f"%row.next = add i64 %row, {lanes}")
+        writer.line("%more = icmp slt i64 %row.next, %rows")
+        writer.branch("%more", "head", "end", then="end")
+        self.scheduler.fence()
+        writer.line("ret i64 %refused.next")
         self.layout.reserve(self.context.slots * self.type.size)
         lengths = [len(writer.lines), *(function.lines for function in self.outliner.functions)]
         self.longest = max(lengths)
@@ -227,8 +231,15 @@ class _Kernel:
         if self.rollout is not None:
             self.writer.line("%refused.next = add i64 %refused, 0")
             self._begin_step(self.rollout, used)
-            if program.check is not None:
-                self._reject_step(emit_condition(self.context, program.check))
+            if program.check is not None:  # record the step for the rows that are rejected for the first time
+                writer, integers, mask = self.writer, self.type.of("i64"), self.type.mask
+                condition = emit_condition(self.context, program.check)
+                old = writer.read(integers, "%scratch", self.refused_step)
+                untouched = writer.let(f"icmp slt {integers} {old}, {self.type.splat('i64', 0)}")
+                new = writer.let(f"and {mask} {condition}, {untouched}")
+                now = writer.splat("i64", "%now")
+                found = writer.let(f"select {mask} {new}, {integers} {now}, {integers} {old}")
+                writer.write(integers, found, "%scratch", self.refused_step)
             self._clear()
             self._statements()
             self._end_step(self.rollout)
@@ -238,7 +249,7 @@ class _Kernel:
                 base = self.context.places[spec.name].base
                 blocks.read(number, self.first[spec.name], spec.size, base, used[spec.name])
             for number, spec in enumerate(program.inputs):
-                blocks.prefetch_next(number, self.first[spec.name], spec.size, self.stride[spec.name])
+                blocks.prefetch(number, self.first[spec.name], spec.size, self.stride[spec.name], lanes)
         self._check()
         self._clear()
         self.scheduler.begin(self.first)
@@ -262,22 +273,6 @@ class _Kernel:
             else:
                 emit_loop(self.context, self.program, statement)
         return sources
-
-    def _end_block(self) -> None:
-        writer = self.writer
-        writer.enter("tail")
-        writer.line(f"%row.next = add i64 %row, {self.type.lanes}")
-        writer.line("%more = icmp slt i64 %row.next, %rows")
-        writer.branch("%more", "head", "end", then="end")
-        self.scheduler.fence()
-        writer.line("ret i64 %refused.next")
-
-    def _places(self) -> dict[str, Place]:
-        places = {
-            name: Place(self.writer.address("%scratch", offset), self.type.size, self.type.align)
-            for name, offset in self.offsets.items()
-        }
-        return places | self.tables.places(self.writer)
 
     def _row_distances(self, last: Value) -> None:
         at = 0
@@ -357,17 +352,7 @@ class _Kernel:
                 places[spec.name] = Place(here, self.type.bits // 8, 1)
                 continue
             blocks.read(number, here, spec.size, places[spec.name].base, used[spec.name])
-            blocks.prefetch(number, writer.address(here, stride), spec.size)
-
-    def _reject_step(self, condition: Value) -> None:
-        """Record the step for the rows that are rejected for the first time."""
-        writer, integers = self.writer, self.type.of("i64")
-        old = writer.read(integers, "%scratch", self.refused_step)
-        untouched = writer.let(f"icmp slt {integers} {old}, {self.type.splat('i64', 0)}")
-        new = writer.let(f"and {self.type.mask} {condition}, {untouched}")
-        now = writer.splat("i64", "%now")
-        found = writer.let(f"select {self.type.mask} {new}, {integers} {now}, {integers} {old}")
-        writer.write(integers, found, "%scratch", self.refused_step)
+            blocks.prefetch(number, here, spec.size, stride)
 
     def _end_step(self, rollout: Rollout) -> None:
         """Write the outputs if they are due, carry, close the loop and write the final values."""

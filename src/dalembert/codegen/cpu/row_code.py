@@ -233,21 +233,16 @@ class RowBlocks:
                 rows, start * self.item, width, self.writer.address(scratch, start * self.writer.type.size)
             )
 
-    def prefetch_next(self, array: int, base: Value, size: int, stride: Value) -> None:
-        """Prefetch the rows of the next block while this one is computed.
+    def prefetch(self, array: int, base: Value, size: int, stride: Value, blocks: int = 1) -> None:
+        """Prefetch the rows that are `blocks` strides ahead, while these are computed, unless they are large.
 
         A block touches a few lines of each of many rows, which the processor's own prefetching follows
-        poorly once a batch is larger than the caches.
+        poorly once a batch is larger than the caches. It is harmless beyond the end of the array.
         """
-        if size * self.item <= LARGE_ROW:
-            ahead = self.writer.address(base, self.writer.let(f"mul i64 {stride}, {self.lanes}"))
-            self.prefetch(array, ahead, size)
-
-    def prefetch(self, array: int, base: Value, size: int) -> None:
-        """Prefetch the rows of a block, unless they are large; harmless beyond the end of the array."""
         if size * self.item > LARGE_ROW:
             return
-        rows = self.pointers(array, base)
+        ahead = stride if blocks == 1 else self.writer.let(f"mul i64 {stride}, {blocks}")
+        rows = self.pointers(array, self.writer.address(base, ahead))
         self._prefetch_lines([(row, at) for row in rows for at in range(0, size * self.item, CACHE_LINE)], 0)
 
     def _prefetch_lines(self, places: Sequence[tuple[Value, int]], for_writing: int) -> None:

@@ -265,7 +265,11 @@ def get_num_threads() -> int:
     True
     """
     if not _LIMIT:
-        _LIMIT.append(_initial_limit())
+        text, affinity = os.environ.get(ENVIRONMENT, "").strip(), getattr(os, "sched_getaffinity", None)
+        if text and (not text.isdecimal() or int(text) < 1):
+            raise ArgumentError(f"{ENVIRONMENT}={text!r}: expected a whole number of at least 1")
+        here = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+        _LIMIT.append(int(text) if text else here)
     return _LIMIT[-1]
 
 
@@ -287,16 +291,6 @@ def set_num_threads(count: int) -> None:
 
 _LIMIT: Final[list[int]] = []
 """The limit, once it is known."""
-
-
-def _initial_limit() -> int:
-    text = os.environ.get(ENVIRONMENT, "").strip()
-    if text:
-        if not text.isdecimal() or int(text) < 1:
-            raise ArgumentError(f"{ENVIRONMENT}={text!r}: expected a whole number of at least 1")
-        return int(text)
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 # Scratch memory of a thread: kept from one call to the next.
@@ -474,20 +468,6 @@ def _native_functions() -> _Native:
     engine, (lead, help_with) = load_helper(
         "batches", batch_text(target_for(None).triple), ("dalembert_lead", "dalembert_help")
     )
-    now, clock, frequency, sleep = _system_functions()
-    return _Native(
-        engine,
-        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(lead),
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(help_with),
-        now,
-        clock,
-        int(SECONDS_UNTIL_INTERRUPT * frequency),
-        sleep,
-    )
-
-
-def _system_functions() -> tuple[int, int, int, int]:
-    """Return the function of a clock, the clock's number, its ticks a second, the function to sleep."""
     if sys.platform == "win32":
         kernel32 = ctypes.WinDLL("kernel32")
         frequency = ctypes.c_int64()
@@ -496,5 +476,12 @@ def _system_functions() -> tuple[int, int, int, int]:
     else:
         library = ctypes.CDLL(None)
         now, clock, second, sleep = library.clock_gettime, time.CLOCK_MONOTONIC, 10**9, library.usleep
-    addresses = [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in (now, sleep)]
-    return addresses[0], clock, second, addresses[1]
+    return _Native(
+        engine,
+        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)(lead),
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(help_with),
+        ctypes.cast(now, ctypes.c_void_p).value or 0,
+        clock,
+        int(SECONDS_UNTIL_INTERRUPT * second),
+        ctypes.cast(sleep, ctypes.c_void_p).value or 0,
+    )

@@ -28,7 +28,6 @@ from dalembert.call.cuda.device_rows import (
     spans,
 )
 from dalembert.call.cuda.kernel import GpuKernel, Place, PreparedLaunch
-from dalembert.compiler.gpu.modules import loaded_kernel
 from dalembert.compiler.refused_rows import refusal_of, refused_rows
 from dalembert.errors import DeviceError
 
@@ -48,7 +47,8 @@ def kernel_of(function: Any, home: Device, stream: int) -> GpuKernel:
             f"{function.name}: the Jacobian of {len(function._recipe.model.bodies)} bodies is made of many "
             "products and runs on the CPU alone; jvp and vjp of the function run on a GPU"
         )
-    return loaded_kernel(function._kernels, home, stream)
+    kernel: GpuKernel = function._kernels.on_gpu(home, stream)
+    return kernel
 
 
 def layout_of(kind: ComputingKind, values: Sequence[Any], out: Any) -> Hashable | None:
@@ -67,9 +67,8 @@ def layout_of(kind: ComputingKind, values: Sequence[Any], out: Any) -> Hashable 
 
 def run_known(function: Any, kind: ComputingKind, values: Sequence[Any], out: Any) -> list[Any] | None:
     """Return the results of a call by a prepared one, or None if no such call is prepared."""
-    if not function._gpu_calls:
-        return None
-    known: PreparedCall | None = function._gpu_calls.get(layout_of(kind, values, out))
+    calls: dict[Any, PreparedCall | None] = function._gpu_calls
+    known = calls.get(layout_of(kind, values, out)) if calls else None
     return None if known is None else known(values, None if out is None else _as_sequence(out))
 
 
@@ -227,8 +226,9 @@ def _download_arguments(queue: Queue, function: Any, rows: DeviceRows, only: int
     found = []
     for (address, stride), item in zip(rows.inputs, function._signature, strict=True):
         matrix = np.empty((rows.count if only is None and stride else 1, item.size), function.dtype)
-        if matrix.nbytes:
-            queue.device.fetch_rows(matrix, address + (only or 0) * stride, stride, queue.stream)
+        target, width = (matrix.ctypes.data, matrix.strides[0]), matrix.strides[0]
+        source = (address + (only or 0) * stride, stride or width)
+        queue.device.copy_rows(target, source, width, len(matrix), queue.stream, to_host=True)
         found.append(matrix)
     return Rows(rows.batch, rows.count, tuple(found))
 

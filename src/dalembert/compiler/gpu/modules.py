@@ -28,13 +28,6 @@ JIT_INPUT_PTX: Final = 1
 """CU_JIT_INPUT_PTX."""
 
 
-def loaded_kernel(kernels: Kernels, device: Device, stream: int) -> GpuKernel:
-    """Return the kernel of a function for a GPU. Before one is loaded, deleted kernels are unloaded."""
-    if not kernels.is_loaded(device):
-        device.unload_dropped(stream)
-    return kernels.on_gpu(device)
-
-
 def compile_gpu(kernels: Kernels, device: Device) -> GpuKernel:
     """Compile a function for a GPU, or load what an earlier process compiled, which needs no trace where the
     function has a name in the disk cache."""

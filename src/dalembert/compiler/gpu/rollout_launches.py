@@ -18,7 +18,6 @@ from dalembert.call.cuda.device_arrays import ComputingKind, kind_of
 from dalembert.call.cuda.device_rows import Buffer, Queue, buffer_rows
 from dalembert.call.cuda.kernel import GpuKernel
 from dalembert.codegen import Rollout
-from dalembert.compiler.gpu.modules import loaded_kernel
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import DeviceError, ShapeError
 
@@ -159,7 +158,7 @@ def launch_rollout(
     kind, queue = arithmetic(given), Queue.of(given)
     signature = launch.signature([tuple(np.shape(value)) for value in given])
     rows = queue.rows(signature, given, dtype)
-    kernel = loaded_kernel(kernels, queue.device, queue.stream)
+    kernel = kernels.on_gpu(queue.device, queue.stream)
     state = {name: queue.empty(shape, dtype) for name, shape in launch.state(rows.batch).items()}
     outputs: list[Any] = [
         None if shape is None else queue.empty(shape, dtype) for shape in launch.frames(rows.batch)
@@ -191,7 +190,7 @@ def launch_rollout_on_buffers(
     count = math.prod(batch)
     if not count:
         return
-    kernel = loaded_kernel(launch.kernels, device(device_of_address(results[-1].address)), stream)
+    kernel = launch.kernels.on_gpu(device(device_of_address(results[-1].address)), stream)
     signature = launch.signature([buffer.shape for buffer in arguments])
     inputs = buffer_rows(arguments, signature, launch.kernels.dtype)
     given = iter(buffer.address for buffer in results)
