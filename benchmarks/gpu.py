@@ -34,7 +34,7 @@ from dalembert.call.cuda.device_arrays import DeviceArray
 from dalembert.call.cuda.kernel import GpuKernel
 from dalembert.codegen import gpu
 from dalembert.compiler.execution import CompiledFunction
-from dalembert.compiler.gpu.modules import link
+from dalembert.compiler.gpu_calls import link
 from dalembert.compiler.library import function, library_recipe
 from dalembert.compiler.lowering import lower
 from dalembert.model.storage import from_json

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from dalembert.call.cuda.device import Device
-from dalembert.compiler.gpu.modules import link
+from dalembert.compiler.gpu_calls import link
 
 BITS = {"float64": 64, "float32": 32}
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from tests.codegen.sample_programs import random_straight
 
-from dalembert.codegen.registers import COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, SPILL_STEP, allocate
-from dalembert.codegen.schedule import schedule
+from dalembert.codegen.schedule import COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, SPILL_STEP, allocate, schedule
 from dalembert.tracing.graph import Graph
 
 

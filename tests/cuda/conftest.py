@@ -15,7 +15,7 @@ from tests.cuda.fake_libcuda import FakeCuda
 from dalembert.call.cuda import device
 from dalembert.call.cuda import device as driver
 from dalembert.call.cuda import device_arrays as arrays
-from dalembert.compiler.gpu import modules
+from dalembert.compiler import gpu_calls
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeCuda]:
     fake = FakeCuda()
     monkeypatch.setenv("DALEMBERT_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(driver, "load_library", lambda: fake)
-    monkeypatch.setattr(modules, "ptx_of", fake.ptx)
+    monkeypatch.setattr(gpu_calls, "ptx_of", fake.ptx)
     driver.driver.cache_clear()
     device.device.cache_clear()
     yield fake
@@ -44,12 +44,20 @@ def torch_gpu(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
     stand_in = SimpleNamespace(
         **{
             name: getattr(torch, name)
-            for name in ("float64", "float32", "int64", "as_tensor", "where", "is_grad_enabled")
+            for name in (
+                "float64",
+                "float32",
+                "int64",
+                "as_tensor",
+                "broadcast_to",
+                "where",
+                "is_grad_enabled",
+            )
         },
         empty=empty,
     )
     kind = arrays.TorchTensors()
-    monkeypatch.setattr(kind, "_torch", stand_in)
+    monkeypatch.setattr(kind, "module", stand_in)
     monkeypatch.setattr(kind, "_raw_stream", lambda ordinal: 99)
     monkeypatch.setattr(arrays.TorchTensors, "ordinal", lambda self, array: 0)
     monkeypatch.setitem(arrays._KINDS, arrays.TorchTensors, kind)

@@ -11,7 +11,7 @@ from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 from tests.cuda.moving_states import states
 
 import dalembert as da
-from dalembert.compiler.gpu import device_calls as prepared
+from dalembert.compiler import gpu_calls as prepared
 from dalembert.errors import ArgumentError, DtypeError
 
 torch = pytest.importorskip("torch")

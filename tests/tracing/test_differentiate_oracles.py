@@ -27,8 +27,7 @@ from dalembert.tracing import (
     jvp,
     vjp,
 )
-from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
-from dalembert.tracing.program_jacobian import colour_columns, dependence
+from dalembert.tracing.program_derivatives import Frame, colour_columns, dependence, program_jvp, program_vjp
 
 NUMBERS = st.floats(-2.0, 2.0).map(lambda x: round(x, 3) + 1e-4)
 VALUES = st.lists(NUMBERS, min_size=3, max_size=3)

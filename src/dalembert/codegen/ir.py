@@ -310,8 +310,7 @@ class Writer:
         return result
 
     def floor(self, a: Value) -> Value:
-        """Write the largest whole number not above a, by arithmetic alone: baseline x86 has no instruction
-        for it.
+        """Write the largest whole number not above a, for which baseline x86 has no instruction.
 
         Adding and subtracting 2^52 (2^23) rounds to a whole number; from there on all numbers are whole.
         """

@@ -15,8 +15,17 @@ from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
 from dalembert.codegen.memory import Place, Tables, loop_hazards
 from dalembert.codegen.outlining import Outliner, as_number
-from dalembert.codegen.registers import BREAK_STEP, COMPUTE_STEP, LOAD_STEP, RELOAD_STEP, Plan, Step, allocate
-from dalembert.codegen.schedule import Instructions, schedule
+from dalembert.codegen.schedule import (
+    BREAK_STEP,
+    COMPUTE_STEP,
+    LOAD_STEP,
+    RELOAD_STEP,
+    Instructions,
+    Plan,
+    Step,
+    allocate,
+    schedule,
+)
 from dalembert.errors import CompileError
 from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.operations import WEIGHTS

@@ -30,7 +30,7 @@ from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, requir
 from dalembert.host.foreign_arrays import bridge_of
 from dalembert.tracing.derivative_calls import Derivative, group_results
 from dalembert.tracing.program import OperationCount, Program, count_program
-from dalembert.tracing.program_jacobian import colour_columns, dependence
+from dalembert.tracing.program_derivatives import colour_columns, dependence
 from dalembert.tracing.source import python_source
 
 # The binding of the values of a call to the arrays of a function.
@@ -42,8 +42,7 @@ def bind(
     named: Mapping[str, object],
     parameters: Mapping[str, object] | None,
 ) -> list[object]:
-    """Return the values of the arguments, given by place or by name, and then of the run-time parameters, for
-    which those that are not given are the model's own."""
+    """Return the values of the arguments, given by place or by name, and then of the run-time parameters."""
     names = [item.name for item in recipe.signature]
     own = _parameters(recipe, parameters) if recipe.parameters or parameters else ()
     if len(args) == len(names) and not named:
@@ -64,6 +63,7 @@ def bind(
 
 
 def _parameters(recipe: Recipe, parameters: Mapping[str, object] | None) -> list[object]:
+    """Return the given values, and the model's own for the rest."""
     known = [item.name for item in recipe.parameters]
     if parameters is not None and not isinstance(parameters, Mapping):
         raise DtypeError(
@@ -228,9 +228,7 @@ class CompiledFunction:
 
     @property
     def operation_count(self) -> OperationCount:
-        """The number of arithmetic operations per sample, after simplification; sines and cosines are counted
-        apart.
-        """
+        """The arithmetic operations per sample, after simplification; sines and cosines are counted apart."""
         if self._columns is not None:
             single: OperationCount = self._columns.product.operation_count
             return self._columns.count * single
@@ -243,8 +241,7 @@ class CompiledFunction:
 
     @property
     def sparsity(self) -> Any:
-        """The elements of the results that are not zero by structure: boolean arrays in the form of the
-        results.
+        """The elements that are not zero by structure: boolean arrays in the form of the results.
 
         Where it is False the result is zero for every argument; nothing is computed there.
         """
@@ -254,8 +251,7 @@ class CompiledFunction:
         return self._hand_back(list(self._kernels.lower().nonzero))
 
     def jacobian(self, *arguments: str) -> CompiledFunction:
-        """Return the derivative with respect to an argument, as another compiled function: shape (…, *output,
-        n).
+        """Return the derivative by an argument, as another compiled function: shape (…, *output, n).
 
         By a configuration q it is taken on the tangent space, n = nv: d f(integrate(q, t e_j)) / dt at t = 0.
         Several arguments give a tuple, from one kernel that shares what they have in common. A run-time
@@ -273,8 +269,7 @@ class CompiledFunction:
         return self._derivative("jvp", arguments)
 
     def vjp(self, *arguments: str) -> CompiledFunction:
-        """Return the gradient of the sum of the results weighted with `cotangent`, J^T w, by reverse
-        accumulation.
+        """Return the gradient of the results' sum weighted with `cotangent`, J^T w, by reverse accumulation.
 
         It takes one more array, `cotangent`, of the shape of the result (`cotangent_0`, `cotangent_1`, …
         where there are several), and gives the gradient by each argument: of its shape, nv numbers for a
@@ -353,7 +348,7 @@ class CompiledFunction:
             bad = off_unit_rows(self._recipe, rows, self.dtype)
             return int(np.argmax(bad)) if np.any(bad) else -1
         if self.device == "cuda":
-            from dalembert.compiler.gpu.device_calls import run_on_host_arrays
+            from dalembert.compiler.gpu_calls import run_on_host_arrays
 
             return run_on_host_arrays(self, rows, results)
         kernel = self._kernels.kernel("scalar" if rows.count == 1 else "lanes")

@@ -101,7 +101,7 @@ class Kernels:
         """Return the kernel for a GPU. Before one is loaded, deleted kernels are unloaded."""
         kernel = self._gpu_kernels.get(device.ordinal)
         if kernel is None:
-            from dalembert.compiler.gpu.modules import compile_gpu  # nothing else needs a GPU
+            from dalembert.compiler.gpu_calls import compile_gpu  # nothing else needs a GPU
 
             device.unload_dropped(stream)
             with self._lock, self._announce_if_slow(device.name):
@@ -131,8 +131,7 @@ class Kernels:
         return kernel
 
     def _options(self, width: str) -> codegen.Options:
-        """Return the options of a kernel: the samples at once, fewer if the states of a tree would fill the
-        cache."""
+        """Return the options of a kernel; lanes are fewer if the states of a tree would fill the cache."""
         lanes = 1 if width == "scalar" else codegen.default_lanes(self.dtype)
         numbers = STATE_NUMBERS * len(self.recipe.model.bodies) if self.recipe.looped else 0
         for derivative in self.recipe.derivatives:

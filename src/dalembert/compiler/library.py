@@ -96,10 +96,9 @@ def function(
     dtype: str = "float64",
     by: str | tuple[str, ...] | None = None,
 ) -> CompiledFunction:
-    """Return a library function compiled for a model; `arrays` are further arrays, `options` static
-    arguments.
+    """Return a library function compiled for a model.
 
-    `by`: its Jacobian by one argument or by several, in one kernel.
+    `arrays`: further arrays; `options`: static arguments; `by`: its Jacobian by one argument or by several.
     """
     if by is not None:
         plain = function(model, name, method, arrays=arrays, options=options, dtype=dtype)

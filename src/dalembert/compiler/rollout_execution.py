@@ -28,7 +28,7 @@ from dalembert.host.process import require_memory
 from dalembert.tracing.program import OperationCount, count_program
 
 if TYPE_CHECKING:
-    from dalembert.compiler.gpu.rollout_launches import GpuRollout
+    from dalembert.compiler.gpu_calls import GpuRollout
 
 MAX_STEPS: Final = 2**63 - 1
 """Kernels count steps in 64-bit integers."""

@@ -17,13 +17,11 @@ from dalembert.errors import DtypeError
 BRIDGES: Final = {"torch": "dalembert.interop.torch", "jax": "dalembert.interop.jax"}
 """The module that serves the arrays of a library, by the library's name."""
 
-ON_GPU: Final = "dalembert.compiler.gpu.device_calls"
+ON_GPU: Final = "dalembert.compiler.gpu_calls"
 """The module that serves all other arrays on a GPU."""
 
 ROLLOUT_BRIDGES: Final = {"jax": "dalembert.interop.xla_calls"}
-"""The module that runs rollouts of the arrays of a library on a GPU, where it is not `ROLLOUTS_ON_GPU`."""
-
-ROLLOUTS_ON_GPU: Final = "dalembert.compiler.gpu.rollout_launches"
+"""The module that runs rollouts of the arrays of a library on a GPU, where it is not `ON_GPU`."""
 
 LIBRARIES: Final = {
     "torch": ("PyTorch tensor", "torch.from_dlpack", "torch.as_tensor"),
@@ -131,7 +129,7 @@ def bridge_of(values: Iterable[object]) -> Bridge | None:
 
 def rollout_bridge_of(values: Iterable[object]) -> RolloutBridge:
     """Return the bridge for rollouts of the first array of a library that is not NumPy."""
-    return importlib.import_module(ROLLOUT_BRIDGES.get(_first_library(values) or "", ROLLOUTS_ON_GPU))
+    return importlib.import_module(ROLLOUT_BRIDGES.get(_first_library(values) or "", ON_GPU))
 
 
 def _first_library(values: Iterable[object]) -> str | None:

@@ -184,7 +184,7 @@ def _on_gpu(function: CompiledFunction, check: str | None) -> Any:
 
 def _launch_by_xla(*arrays: Any, function: CompiledFunction, check: str | None) -> list[Any]:
     """Launch a call on a GPU: XLA calls a function of ours that launches the kernel."""
-    from dalembert.compiler.gpu.device_calls import launch_on_buffers
+    from dalembert.compiler.gpu_calls import launch_on_buffers
     from dalembert.interop import xla_calls  # which knows the inside of XLA
 
     if check not in (None, "off"):

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.device_arrays import torch_kind
 from dalembert.compiler.execution import CompiledFunction
-from dalembert.compiler.gpu.device_calls import evaluate as evaluate_on_gpu
-from dalembert.compiler.gpu.device_calls import remember, run_known
+from dalembert.compiler.gpu_calls import evaluate as evaluate_on_gpu
+from dalembert.compiler.gpu_calls import remember, run_known
 from dalembert.errors import ArgumentError, DeviceError, DtypeError, MissingExtraError
 from dalembert.host.foreign_arrays import is_cuda, require_library
 from dalembert.interop.coordinate_gradients import (

@@ -29,7 +29,7 @@ from jax.interpreters import ad, batching, mlir
 
 from dalembert.call.cuda.device_arrays import Arithmetic
 from dalembert.codegen import Rollout
-from dalembert.compiler.gpu.rollout_launches import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
+from dalembert.compiler.gpu_calls import GpuRollout, RolloutLaunch, launch_rollout_on_buffers
 from dalembert.compiler.kernels import Kernels
 from dalembert.errors import ArgumentError, CompileError, DeviceError
 from dalembert.host.process import renew_after_fork
@@ -177,17 +177,10 @@ ELSEWHERE: Final = (
 class JaxArrays(Arithmetic):
     """Arrays of JAX, which are never written into."""
 
+    module = jnp
+
     def beside(self, values: npt.NDArray[Any], array: Any) -> Any:
         return jnp.asarray(values, array.dtype)
-
-    def expand(self, array: Any, shape: tuple[int, ...]) -> Any:
-        return jnp.broadcast_to(array, shape)
-
-    def cast(self, array: Any, dtype: str) -> Any:
-        return array.astype(dtype)
-
-    def where(self, condition: Any, first: Any, second: float) -> Any:
-        return jnp.where(condition, first, second)
 
     def to_host(self, array: Any) -> npt.NDArray[Any]:
         return np.asarray(array)
@@ -208,7 +201,7 @@ def launch_rollout(
     starts: Mapping[int, str | float],
     unwanted: Collection[str] = (),
 ) -> GpuRollout:
-    """Launch a rollout of JAX arrays, as `dalembert.compiler.gpu.rollout_launches.launch_rollout` does."""
+    """Launch a rollout of JAX arrays, as `dalembert.compiler.gpu_calls.launch_rollout` does."""
     launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
     named = {item.name: values[item.name] for item in launch.arguments}
     require_one_device(named)

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.call.arguments import pick_dtype
 from dalembert.call.cuda.device_arrays import Arithmetic
-from dalembert.compiler.gpu.rollout_launches import GpuRollout
+from dalembert.compiler.gpu_calls import GpuRollout
 from dalembert.errors import ArgumentError
 from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library, rollout_bridge_of
 from dalembert.simulation.host_rollouts import RolloutRequest

@@ -24,8 +24,7 @@ from dalembert.tracing.differentiate import jacobian, jvp, vjp
 from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArrayArgument, ArraySpec, Program, Statement, Store, Straight
-from dalembert.tracing.program_derivatives import Frame, program_jvp, program_vjp
-from dalembert.tracing.program_jacobian import program_jacobian
+from dalembert.tracing.program_derivatives import Frame, program_jacobian, program_jvp, program_vjp
 from dalembert.tracing.trace import ArrayOutput, Trace
 
 KINDS: Final = ("jacobian", "jvp", "vjp", "hessian_vector")

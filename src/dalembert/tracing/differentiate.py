@@ -125,9 +125,8 @@ def reversed_rows(
 def _forward_costs(
     nodes: Sequence[Expression], inputs: Sequence[Expression], seeds: Sequence[Mapping[int, Scalar]]
 ) -> dict[int, int]:
-    """Return the forward cost in operations of each node that depends on an input.
-
-    The set of directions that a node depends on is a bit mask."""
+    """Return the forward cost in operations of each node that depends on an input."""
+    # The set of directions that a node depends on is a bit mask.
     below = {x.index: sum(1 << k for k in seed) for x, seed in zip(inputs, seeds, strict=True)}
     costs: dict[int, int] = {x.index: 0 for x in inputs}
     for node in nodes:
@@ -259,8 +258,7 @@ def jacobian(
     inputs: Sequence[Expression],
     seeds: Sequence[Mapping[int, Scalar]] | None = None,
 ) -> list[dict[int, Scalar]]:
-    """Return the rows of the matrix d outputs / d directions: its entries by column, structural zeros left
-    out.
+    """Return the rows of d outputs / d directions: entries by column, without structural zeros.
 
     Directions are the inputs themselves, or with `seeds` what the inputs change along: `seeds[i][k]` is the
     rate of input i along direction k. Forward, each value has derivatives along those directions alone that

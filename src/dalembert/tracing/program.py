@@ -97,8 +97,7 @@ class Straight:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A loop of `count` iterations, each of one of several cases: `tables[kinds][i]`; None: there is one
-    case.
+    """A loop of `count` iterations, each of one of several cases, `tables[kinds][i]`, or of the only one.
 
     i runs from 0 up, or with `reverse` from count - 1 down. `until` is the exit flag, an element of a state
     that is not zero once a sample is done: later iterations change nothing that is read, and may be skipped.

@@ -39,8 +39,7 @@ class View:
     keep: object = None
 
     def rows(self, inner: int) -> tuple[int, int] | None:
-        """Return (address, bytes between rows) with the last `inner` axes as a row, or None if strides
-        differ.
+        """Return (address, bytes between rows) with the last `inner` axes as a row; None if strides differ.
 
         An array without batch axes, or with axes of length one alone, is one row for all: 0 bytes apart.
         """

@@ -89,8 +89,7 @@ class GpuKernel:
 
     @contextmanager
     def kept_scratch(self, stream: int, rows: int) -> Iterator[int]:
-        """Lend scratch memory that is kept for the next launch on the stream, for callers that cannot
-        allocate.
+        """Lend scratch memory that is kept for the next launch on the stream, to callers that have none.
 
         Launch inside the `with`: until then no other thread exchanges it for more.
         """

@@ -231,8 +231,7 @@ def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
 
 
 def dispatch_workers(source: GpuSource, name: str, functions: Sequence[Sequence[str]]) -> list[str]:
-    """Return the functions of the workers, where several threads compute a sample, and the phase that calls
-    that of the thread's worker."""
+    """Return the functions of the workers of a sample, and the phase that calls that of the thread's own."""
     parameters = ", ".join((*source.parameters, *PHASE_PARAMETERS))
     head = f"({parameters}) alwaysinline nounwind {{"
     text = []

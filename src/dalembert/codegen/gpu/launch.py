@@ -107,8 +107,7 @@ class GpuInfo:
 @final
 @dataclass(frozen=True, slots=True)
 class GpuSource:
-    """The phases of a kernel and the functions they call, without an entry point: `gpu_module`
-    adds one.
+    """The phases of a kernel and the functions they call, without an entry point: `gpu_module` adds one.
 
     `parameters` are those of the kernel, `phases` the names of the functions in `text`, in order: of load,
     stream, compute, store, finish those that there are, or compute0, store0, compute1 … of results in pieces.

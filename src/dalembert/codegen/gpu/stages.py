@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_right
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -19,8 +19,7 @@ from dalembert.codegen.gpu.launch import BARRIER
 from dalembert.codegen.gpu.shared_memory import SlotView, SpillSlots
 from dalembert.codegen.ir import Value
 from dalembert.codegen.memory import Place
-from dalembert.codegen.registers import COMPUTE_STEP, SPILL_STEP, Step, allocate
-from dalembert.codegen.schedule import Instructions
+from dalembert.codegen.schedule import COMPUTE_STEP, SPILL_STEP, Instructions, Step, allocate
 from dalembert.codegen.statement_code import Context, Position, emit_instructions
 
 # Work partition: tasks that exchange values are assigned to workers, with balanced loads and few exchanges.
@@ -377,11 +376,9 @@ def _stages(
         loads[stage_of[cone]][owner[cone]] += weight
     stored: set[int] = set()
     fetched: set[tuple[int, int]] = set()
-    for node in program.order:
+    for operand, node in _crossings(program, worker):
         here = worker[node]
-        for operand in program.args[node]:
-            if worker[operand] < 0 or worker[operand] == here or (operand, here) in fetched:
-                continue
+        if (operand, here) not in fetched:
             fetched.add((operand, here))
             loads[stage[node]][here] += 1.0
             if operand not in stored:
@@ -389,6 +386,14 @@ def _stages(
                 loads[stage[operand]][worker[operand]] += 1.0
     cost = sum(map(max, loads)) + BARRIER_COST * len(barriers)
     return Parts(worker, stage, len(barriers) + 1, cost)
+
+
+def _crossings(program: Instructions, worker: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield (operand, node) for the operands that another worker computes than the node's."""
+    for node in program.order:
+        for operand in program.args[node]:
+            if worker[operand] not in (-1, worker[node]):
+                yield operand, node
 
 
 FOREIGN: Final = "input"
@@ -428,10 +433,8 @@ class Team:
         """Return the columns of values that cross, each from the stage that computes it to its last use."""
         worker, stage, program = self.parts.worker, self.parts.stage, self.instructions
         last = {node: self.parts.stages for node in self.gathered.values() if not program.is_leaf(node)}
-        for node in program.order:
-            for operand in program.args[node]:
-                if worker[operand] not in (-1, worker[node]):
-                    last[operand] = max(last.get(operand, 0), stage[node])
+        for operand, node in _crossings(program, worker):
+            last[operand] = max(last.get(operand, 0), stage[node])
         column: dict[int, int] = {}
         used: list[tuple[int, int]] = []  # the last stage that reads it, and the column
         for node in sorted(last, key=lambda node: (stage[node], node)):
@@ -525,10 +528,9 @@ class Team:
         """Return the conditions of other workers that a worker needs in a stage: they cross as numbers."""
         found: dict[tuple[int, int], set[int]] = {}
         worker, whole = self.parts.worker, self.instructions
-        for node in whole.order:
-            for operand in whole.args[node]:
-                if worker[operand] not in (-1, worker[node]) and whole.is_mask(operand):
-                    found.setdefault((worker[node], self.parts.stage[node]), set()).add(operand)
+        for operand, node in _crossings(whole, worker):
+            if whole.is_mask(operand):
+                found.setdefault((worker[node], self.parts.stage[node]), set()).add(operand)
         return found
 
     def _by_stage(self, steps: list[Step]) -> list[list[Step]]:

@@ -1,14 +1,16 @@
-"""Calls of compiled functions on a GPU: arrays in, one launch, arrays of the same kind out.
+"""Functions on NVIDIA GPUs: their modules, calls and rollouts.
 
-Nothing is copied or waited for, except where it says so: numbers of the host go to the device when they are
-first met; a batch that needs repeating is repeated; `check="raise"` and `check="flag"` wait for the result.
+A call has arrays in, one launch, arrays of the same kind out. Nothing is copied or waited for, except where
+it says so: numbers of the host go to the device when they are first met; a batch that needs repeating is
+repeated; `check="raise"` and `check="flag"` wait for the result.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 import sys
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast, final
 
@@ -18,18 +20,84 @@ import numpy.typing as npt
 from dalembert.call.arguments import ArrayArgument, Result, Rows, as_array, pick_dtype
 from dalembert.call.cuda.device import Device, device, device_of_address
 from dalembert.call.cuda.device_arrays import ComputingKind, DeviceArray, kind_of
-from dalembert.call.cuda.device_rows import (
-    Buffer,
-    DeviceRows,
-    Queue,
-    buffer_rows,
-    overlaps,
-    sharing,
-    spans,
-)
+from dalembert.call.cuda.device_rows import Buffer, DeviceRows, Queue, buffer_rows, overlaps, sharing, spans
 from dalembert.call.cuda.kernel import GpuKernel, Place, PreparedLaunch
+from dalembert.codegen import Rollout
+from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
+from dalembert.codegen.machine_code import cache_key, load_entry, store_entry
+from dalembert.codegen.target import BITS
+from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.refused_rows import refusal_of, refused_rows
-from dalembert.errors import DeviceError
+from dalembert.errors import CompileError, DeviceError, ShapeError
+
+# GPU modules: a program becomes PTX, which the driver links to machine code, cached on disk.
+#
+# The driver's linker (`cuLink*`) is the assembler that comes with every driver, so no toolkit is needed. What
+# it makes runs on one architecture, and the next driver may make it better: the disk cache knows it by both.
+
+ERROR_LOG, ERROR_LOG_SIZE = 5, 6
+"""CU_JIT_ERROR_LOG_BUFFER and its size."""
+
+LOG_BYTES: Final = 1 << 14
+JIT_INPUT_PTX: Final = 1
+"""CU_JIT_INPUT_PTX."""
+
+
+def compile_gpu(kernels: Kernels, device: Device) -> GpuKernel:
+    """Compile a function for a GPU, or load what an earlier process compiled, which needs no trace where the
+    function has a name in the disk cache."""
+    dtype, rollout = kernels.dtype, kernels.rollout
+    entry_name = cache_key(
+        kernels.recipe.disk_key or kernels.lower().program.digest(),
+        target="cuda",
+        dtype=dtype,
+        capability=device.capability,
+        driver=device.driver.version,
+        rollout=rollout,
+    )
+    entry = load_entry(entry_name)
+    if entry is not None:
+        description, (code, tables) = entry
+        info = GpuInfo.from_json(description["info"])
+    else:
+        architecture = from_capability(*device.capability)
+        source = emit_gpu(
+            kernels.lower().program, bits=BITS[dtype], architecture=architecture, rollout=rollout
+        )
+        info, tables = source.info, source.tables
+        code = link(ptx_of(source, architecture), device, kernels.title)
+        description = {"info": info.to_json(), "extra": kernels.extra()}
+        store_entry(entry_name, description, [code, tables])
+    return GpuKernel(info, code, tables, device, kernels.title, description["extra"])
+
+
+def link(ptx: str, device: Device, name: str) -> bytes:
+    """Link PTX to machine code of a GPU, by the driver's own linker."""
+    log = ctypes.create_string_buffer(LOG_BYTES)
+    options = (ctypes.c_int * 2)(ERROR_LOG, ERROR_LOG_SIZE)
+    values = (ctypes.c_void_p * 2)(ctypes.addressof(log), LOG_BYTES)
+    text = ptx.encode() + b"\0"
+    driver = device.driver
+    with device.current():
+        found = ctypes.c_void_p()
+        driver("cuLinkCreate_v2", len(options), options, values, ctypes.byref(found), doing=name)
+        linker = found.value
+        try:
+            status = driver.status(
+                "cuLinkAddData_v2", linker, JIT_INPUT_PTX, text, len(text), b"dalembert", 0, None, None
+            )
+            code, size = ctypes.c_void_p(), ctypes.c_size_t()
+            status = status or driver.status("cuLinkComplete", linker, ctypes.byref(code), ctypes.byref(size))
+            if status:
+                said = log.value.decode(errors="replace").strip()
+                raise CompileError(
+                    f"{name}: {device.name} refused the kernel ({driver.describe(status)})"
+                    f"{': ' if said else ''}{said}"
+                )
+            return ctypes.string_at(code.value or 0, size.value)
+        finally:
+            driver("cuLinkDestroy", linker)
+
 
 # Prepared calls: the same function on arrays of the same shapes and strides at other addresses.
 #
@@ -265,3 +333,184 @@ def run_on_host_arrays(function: Any, rows: Rows, results: Sequence[Result]) -> 
     for array, result in zip(outputs, results, strict=True):
         result.matrix[...] = array.numpy()
     return refused
+
+
+# Many steps of a function in one launch: each thread takes its sample through all of them. Arrays are read
+# and written where the caller's library has them; nothing is waited for.
+
+Shape = tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class GpuRollout:
+    """The results of a rollout, as arrays of the caller's kind.
+
+    `outputs`: one array a result, `(…, frames, *shape)`, with one frame more, the start, where it was asked
+    for, and None where frames were not wanted. `state`: what is carried, after the last step.
+    `refused (…,)`: for each sample the first step whose arguments were refused, or -1.
+    """
+
+    batch: Shape
+    outputs: tuple[Any, ...]
+    state: dict[str, Any]
+    refused: Any
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RolloutLaunch:
+    """The description of a rollout, independent of its arrays.
+
+    `starts`: results, by number, whose frames begin with the start: with the value of an argument, or with a
+    number. `unwanted`: carried arguments of which nobody wants frames.
+    """
+
+    kernels: Kernels
+    rollout: Rollout
+    steps: int
+    every: int
+    starts: tuple[tuple[int, str | float], ...]
+    unwanted: frozenset[str]
+
+    @property
+    def arguments(self) -> tuple[ArrayArgument, ...]:
+        """The arguments of a step."""
+        recipe = self.kernels.recipe
+        return (*recipe.signature, *recipe.parameters)
+
+    def signature(self, shapes: Sequence[Shape]) -> tuple[ArrayArgument, ...]:
+        """Return the arguments of all steps, given the shapes of all: streams have an axis of steps."""
+        return tuple(
+            self._stream(item, shape) if item.name in self.rollout.streams else item
+            for item, shape in zip(self.arguments, shapes, strict=True)
+        )
+
+    def _stream(self, item: ArrayArgument, shape: Shape) -> ArrayArgument:
+        """Return a stream argument: a value for each step, or one that is held."""
+        axis = len(shape) - len(item.shape) - 1
+        if axis < 0 or shape[axis] not in (1, self.steps):
+            raise ShapeError(
+                f"{item.name} has the shape {shape}; expected (…, {self.steps}, …), a value for each of the "
+                f"{self.steps} steps, or (…, 1, …), held throughout"
+            )
+        return ArrayArgument(item.name, (shape[axis], *item.shape))
+
+    def frames(self, batch: Shape) -> list[Shape | None]:
+        """Return the shapes of the results; None for those whose frames are not wanted."""
+        unwanted = {number for name, number in self.rollout.carried if name in self.unwanted}
+        begun, count = dict(self.starts), self.steps // self.every
+        return [
+            None if number in unwanted else (*batch, count + (number in begun), *item.shape)
+            for number, item in enumerate(self.kernels.results())
+        ]
+
+    def state(self, batch: Shape) -> dict[str, Shape]:
+        """Return the shapes of the carried values."""
+        shapes = {item.name: item.shape for item in self.arguments}
+        return {name: (*batch, *shapes[name]) for name, _ in self.rollout.carried}
+
+    def start(
+        self,
+        kernel: GpuKernel,
+        stream: int,
+        inputs: Sequence[tuple[int, int]],
+        signature: Sequence[ArrayArgument],
+        frames: Sequence[int | None],
+        others: Sequence[int],
+        rows: int,
+        scratch: int,
+    ) -> None:
+        """Launch on arrays at these addresses: `frames` of results, None where they are not wanted, `others`
+        for what is carried and for the refused steps."""
+        size = np.dtype(self.kernels.dtype).itemsize
+        carried, results = self.rollout.carried, self.kernels.results()
+        finals = {
+            number: (address, results[number].size * size)
+            for (_, number), address in zip(carried, others[:-1], strict=True)
+        }
+        begun, count = dict(self.starts), self.steps // self.every
+        places, apart = [], []
+        for number, (item, address) in enumerate(zip(results, frames, strict=True)):
+            width, extra = item.size * size, int(number in begun)
+            # Frames that nobody wants are written where the final values will be.
+            places.append(
+                finals[number] if address is None else (address + extra * width, (count + extra) * width)
+            )
+            apart.append(0 if address is None else width)
+        places += [*(finals[number] for _, number in carried), (others[-1], 8)]
+        steps_apart = [
+            item.size * size if item.name in self.rollout.streams and own.shape[0] > 1 else 0
+            for item, own in zip(self.arguments, signature, strict=True)
+        ]
+        more = (self.steps, self.every, self.every, *steps_apart, *apart)
+        kernel.launch(stream, inputs, places, rows, scratch=scratch, more=more)
+
+
+def arithmetic(values: Sequence[object]) -> ComputingKind:
+    """Return the kind of the first array on a GPU, whose library must have array arithmetic."""
+    kind = next(kind for value in values if (kind := kind_of(value)) is not None)
+    if not isinstance(kind, ComputingKind):
+        raise DeviceError(
+            "rollouts on a GPU take PyTorch tensors, CuPy arrays or JAX arrays; bring others there without a "
+            'copy, for instance with torch.as_tensor(x, device="cuda")'
+        )
+    return kind
+
+
+def launch_rollout(
+    kernels: Kernels,
+    rollout: Rollout,
+    values: Mapping[str, Any],
+    *,
+    steps: int,
+    every: int,
+    starts: Mapping[int, str | float],
+    unwanted: Collection[str] = (),
+) -> GpuRollout:
+    """Take `steps` steps of arguments by name, streams `(…, steps, *shape)` or `(…, 1, *shape)`; `starts` and
+    `unwanted` as in `RolloutLaunch`."""
+    launch = RolloutLaunch(kernels, rollout, steps, every, tuple(starts.items()), frozenset(unwanted))
+    given, dtype = [values[item.name] for item in launch.arguments], kernels.dtype
+    kind, queue = arithmetic(given), Queue.of(given)
+    signature = launch.signature([tuple(np.shape(value)) for value in given])
+    rows = queue.rows(signature, given, dtype)
+    kernel = kernels.on_gpu(queue.device, queue.stream)
+    state = {name: queue.empty(shape, dtype) for name, shape in launch.state(rows.batch).items()}
+    outputs: list[Any] = [
+        None if shape is None else queue.empty(shape, dtype) for shape in launch.frames(rows.batch)
+    ]
+    for number, start in launch.starts:
+        place = outputs[number][(*[slice(None)] * len(rows.batch), 0)]
+        kind.assign(place, values[start] if isinstance(start, str) else start)
+    refused = queue.empty(rows.batch, "int64")
+    _keep, scratch = queue.scratch(kernel, rows.count)
+    launch.start(
+        kernel,
+        queue.stream,
+        rows.inputs,
+        signature,
+        [None if array is None else queue.address(array) for array in outputs],
+        [queue.address(array) for array in (*state.values(), refused)],
+        rows.count,
+        scratch,
+    )
+    return GpuRollout(rows.batch, tuple(outputs), state, refused)
+
+
+def launch_rollout_on_buffers(
+    launch: RolloutLaunch, stream: int, arguments: Sequence[Buffer], results: Sequence[Buffer]
+) -> None:
+    """Launch on row-major memory that somebody else allocated: frames that are wanted, what is carried, and
+    `(…, 2)` words for the refused steps."""
+    batch = results[-1].shape[:-1]
+    count = math.prod(batch)
+    if not count:
+        return
+    kernel = launch.kernels.on_gpu(device(device_of_address(results[-1].address)), stream)
+    signature = launch.signature([buffer.shape for buffer in arguments])
+    inputs = buffer_rows(arguments, signature, launch.kernels.dtype)
+    given = iter(buffer.address for buffer in results)
+    frames = [None if shape is None else next(given) for shape in launch.frames(batch)]
+    with kernel.kept_scratch(stream, count) as scratch:
+        launch.start(kernel, stream, inputs, signature, frames, list(given), count, scratch)

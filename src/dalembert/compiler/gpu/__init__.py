@@ -1,1 +1,0 @@
-"""Functions on NVIDIA GPUs: their modules, calls and rollouts."""
