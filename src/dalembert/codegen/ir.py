@@ -253,11 +253,9 @@ class Writer:
         """Load a value of the type `kind`."""
         return self.let(f"load {kind}, ptr {self.address(base, byte_offset)}, align {align}")
 
-    def write(
-        self, kind: str, value: Value, base: Value, byte_offset: int | Value = 0, align: int = 8
-    ) -> None:
+    def write(self, kind: str, value: Value, base: Value, byte_offset: int | Value = 0) -> None:
         """Store a value of the type `kind`."""
-        self.line(f"store {kind} {value}, ptr {self.address(base, byte_offset)}, align {align}")
+        self.line(f"store {kind} {value}, ptr {self.address(base, byte_offset)}, align 8")
 
     def pack(self, first: Value, second: Value) -> Value:
         """Write the pair of two values."""

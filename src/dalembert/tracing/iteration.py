@@ -2,7 +2,7 @@
 
 Carried value j of loop n is loaded from place j of an array "loop n": that is its symbol in the step. After
 the loop it is loaded from "loop n end", so that the use of a value of the step outside it is detected.
-`trace.py` makes statements of a program from both. A number that every step hands on as it is stays a
+`placement.py` makes statements of a program from both. A number that every step hands on as it is stays a
 literal, and a value that no step changes stays what it was before the loop.
 """
 

@@ -1,4 +1,4 @@
-"""Code motion for traces with loops: the part of the code in which each node is computed.
+"""Code motion for traces with loops: the part in which each node is computed, and the parts as statements.
 
 Code is divided into *parts*, numbered in order: a part ends where a loop begins, and the next begins after
 the loop, in the function itself and in the step of a loop with inner loops. An operation on a carried value
@@ -12,36 +12,44 @@ is placed with the sum.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
-from typing import final
+from typing import Final, final
+
+import numpy as np
+import numpy.typing as npt
 
 from dalembert.errors import TracingError
-from dalembert.tracing.expression import Expression
+from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.graph import Graph, check_count
-from dalembert.tracing.iteration import RecordedLoop, all_loops
+from dalembert.tracing.iteration import RecordedLoop, all_loops, from_cell, is_condition, to_cell
 from dalembert.tracing.operations import BOOLEAN_OPS
-from dalembert.tracing.program import Store
+from dalembert.tracing.program import ArraySpec, Loop, Statement, Store, Straight
 
 MAX_RECOMPUTED_OPERATIONS = 12
 """Operations up to which a loop of one iteration recomputes a value instead of loading it: the loop may not
 run at all, and storing the value for it would always cost."""
 
+VALUES: Final = "values {}"
+"""The array of the values that one part computes for others."""
+
 
 @final
 class Placement:
-    """The part in which each node of a trace with loops is computed.
+    """The part in which each node of a trace with loops is computed, and the statements of a program.
 
     For each part: `owner`, the loop whose step it belongs to (None: the function), the nodes `inside` it, and
     those that are `kept` in memory for other parts, with their positions there. For each loop: the part
     `before` it, the part `after` it, the `first` and `last` part of its step (None: of the function), and the
     carried places that are `wanted`. For each node: its part, `place`; for a sum also the operand that is
-    `fused`.
+    `fused`. The statements need the index `tables`.
     """
 
     def __init__(self, graph: Graph, stores: Sequence[Store]) -> None:
         self.graph = graph
         self.stores = stores
+        self.tables: dict[str, npt.NDArray[np.int64]] = {}
         self.recorded = {name: loop for loop in all_loops(graph.loops) for name in (loop.name, loop.end)}
         self.wanted: dict[str, set[int]] = {loop.name: set() for loop in all_loops(graph.loops)}
         self.output: dict[int, int] = {}
@@ -178,7 +186,7 @@ class Placement:
         """Choose the products that are fused into sums (a b + c, rounded once), of two the later.
 
         A product with one use is fused, as in `codegen.schedule`: the sum gets its factors, and owns a copy
-        of the product in its part (`trace.py`); other users compute the product again.
+        of the product in its part (`_Local`); other users compute the product again.
         """
         # Only uses for the same output, or an earlier one, count: the bits of an output must not depend on
         # what is computed for later outputs.
@@ -265,8 +273,13 @@ class Placement:
                 default=0,
             )
             early = max(early, self.rank[node.index])
-            # Its result is then kept in memory in place of the operand.
-            if args and early < late and any(self._only_user(item, late) for item in args if item.args):
+            # Its result is then kept in memory in place of an operand that it alone needs from there.
+            if early < late and any(
+                self.place[item.index] < late
+                and sum(user != self.place[item.index] for user in self._used_in(item)) == 1
+                for item in args
+                if item.args
+            ):
                 self.place[node.index] = early
 
     def computes(self, node: Expression, part: int) -> bool:
@@ -291,6 +304,122 @@ class Placement:
                     behind[node.index] = made
         return {index for index, made in behind.items() if made}
 
-    def _only_user(self, item: Expression, part: int) -> bool:
-        used = self._used_in(item)
-        return self.place[item.index] < part and sum(user != self.place[item.index] for user in used) == 1
+    # The parts become statements: straight-line code and, between it, the loops of the trace. Values that one
+    # part computes for others are stored in arrays "values k", each value once; constants and inputs need no
+    # storage. A loop with inner loops becomes one `Loop` as well: its cases are the parts, selected in turn
+    # by a table, and the parts of an inner loop are skipped once all samples are done with it.
+
+    def states(self) -> Iterator[ArraySpec]:
+        for part, kept in enumerate(self.kept):
+            if kept:
+                yield ArraySpec(VALUES.format(part), len(kept))
+        for name, places in self.wanted.items():
+            if places:
+                yield ArraySpec(name, max(places) + 1)
+
+    def statements(self) -> Iterator[Statement]:
+        yield Straight(tuple(self._stores(self.first[None])))
+        for loop in self.live_loops(self.graph.loops):
+            yield self._loop(loop)
+            yield Straight(tuple(self._stores(self.after[loop.name])))
+
+    def _loop(self, loop: RecordedLoop) -> Loop:
+        """Return the statement of a loop, with its inner loops."""
+        parts = range(self.first[loop.name], self.last[loop.name] + 1)
+        cases = {part: self._stores(part) for part in parts}
+        used = [part for part in parts if cases[part]]
+        order = [part for part in self._order(loop) if cases[part]]
+        table = None
+        if len(used) > 1:
+            table = f"{loop.name} parts"
+            self.tables[table] = np.array([used.index(part) for part in order], np.int64)
+        skips = tuple(self._flag(self.owner[part], loop) for part in used)
+        return Loop(
+            len(order),
+            False,
+            table,
+            tuple(tuple(cases[part]) for part in used),
+            self._flag(loop, None),
+            skips if any(skips) else (),
+        )
+
+    def _order(self, loop: RecordedLoop) -> list[int]:
+        """Return the parts of a loop in the order of their execution."""
+        once = [self.first[loop.name]]
+        for inner in self.live_loops(loop.inner):
+            once += [*self._order(inner), self.after[inner.name]]
+        return once * loop.count
+
+    def _flag(self, loop: RecordedLoop | None, outer: RecordedLoop | None) -> Address | None:
+        """Return the exit flag of a loop, or of the next loop around it inside `outer`, or None."""
+        while loop is not None and loop is not outer:
+            if loop.until is not None:
+                return Address.fixed(loop.name, loop.until)
+            loop = self.owner[self.before[loop.name]]
+        return None
+
+    def _stores(self, part: int) -> list[Store]:
+        """Return the stores of a part: values for other parts, those of loops, and results."""
+        local = _Local(self, part)
+        owner, kept = self.owner[part], self.kept[part]
+        found = [
+            Store.fixed(VALUES.format(part), kept[node.index], to_cell(self.graph, local(node)))
+            for node in self.inside[part]
+            if node.index in kept
+        ]
+        for loop in self.live_loops(self.graph.loops if owner is None else owner.inner):
+            if self.before[loop.name] == part:
+                found += [
+                    Store.fixed(loop.name, j, local(loop.start[j])) for j in sorted(self.wanted[loop.name])
+                ]
+        if owner is not None and part == self.last[owner.name]:
+            found += [
+                Store.fixed(owner.name, j, local(owner.result[j])) for j in sorted(self.wanted[owner.name])
+            ]
+        found += [
+            replace(store, value=local(store.value)) for store in self.stores if self.stored_in(store) == part
+        ]
+        return found
+
+
+@final
+class _Local:
+    """The nodes of a trace as one part sees them: its own are computed, others loaded."""
+
+    def __init__(self, at: Placement, part: int) -> None:
+        self._at = at
+        self._part = part
+        self._known: dict[int, Expression] = {}
+        for node in at.inside[part]:
+            self._of(node)
+
+    def __call__(self, node: Expression) -> Expression:
+        return self._of(self._at.resolve(node))
+
+    def _of(self, node: Expression) -> Expression:
+        found = self._known.get(node.index)
+        if found is None:
+            found = self._known[node.index] = self._value(node)
+        return found
+
+    def _value(self, node: Expression) -> Expression:
+        at, graph = self._at, self._at.graph
+        own = at.place[node.index]
+        if node.op == "load":
+            name = at.recorded[node.data.array].name
+            return graph.load(Address.fixed(name, node.data.offset))
+        if not node.args:
+            return node
+        if own == self._part or at.computes(node, self._part):
+            return self._compute(node, at.fused.get(node.index))
+        cell = Address.fixed(VALUES.format(own), at.kept[own][node.index])
+        return from_cell(graph, cell, condition=is_condition(node))
+
+    def _compute(self, node: Expression, fused: int | None) -> Expression:
+        """Return the operation on values of this part, with its own copy of the product that it fuses."""
+        args = [self._at.resolve(item) for item in node.args]
+        local = [
+            self._compute(x, 0 if x.op == "neg" else None) if j == fused else self._of(x)
+            for j, x in enumerate(args)
+        ]
+        return self._at.graph.copy(node, local)

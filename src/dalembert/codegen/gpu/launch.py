@@ -92,10 +92,6 @@ class GpuInfo:
         """Samples of a block."""
         return self.layout.samples
 
-    @property
-    def dtype(self) -> str:
-        return f"float{self.bits}"
-
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
