@@ -381,20 +381,18 @@ class RolloutLaunch:
 
     def signature(self, shapes: Sequence[Shape]) -> tuple[ArrayArgument, ...]:
         """Return the arguments of all steps, given the shapes of all: streams have an axis of steps."""
-        return tuple(
-            self._stream(item, shape) if item.name in self.rollout.streams else item
-            for item, shape in zip(self.arguments, shapes, strict=True)
-        )
-
-    def _stream(self, item: ArrayArgument, shape: Shape) -> ArrayArgument:
-        """Return a stream argument: a value for each step, or one that is held."""
-        axis = len(shape) - len(item.shape) - 1
-        if axis < 0 or shape[axis] not in (1, self.steps):
-            raise ShapeError(
-                f"{item.name} has the shape {shape}; expected (…, {self.steps}, …), a value for each of the "
-                f"{self.steps} steps, or (…, 1, …), held throughout"
-            )
-        return ArrayArgument(item.name, (shape[axis], *item.shape))
+        found = []
+        for item, shape in zip(self.arguments, shapes, strict=True):
+            if item.name in self.rollout.streams:  # a value for each step, or one that is held
+                axis = len(shape) - len(item.shape) - 1
+                if axis < 0 or shape[axis] not in (1, self.steps):
+                    raise ShapeError(
+                        f"{item.name} has the shape {shape}; expected (…, {self.steps}, …), a value for each "
+                        f"of the {self.steps} steps, or (…, 1, …), held throughout"
+                    )
+                item = ArrayArgument(item.name, (shape[axis], *item.shape))
+            found.append(item)
+        return tuple(found)
 
     def frames(self, batch: Shape) -> list[Shape | None]:
         """Return the shapes of the results; None for those whose frames are not wanted."""

@@ -19,9 +19,10 @@ from typing import Final, final
 
 import llvmlite.binding as llvm
 
+from dalembert.codegen.elementary import plain_definition
 from dalembert.codegen.gpu.gpu_function import PHASE_PARAMETERS
 from dalembert.codegen.gpu.launch import ARCHITECTURES, TRIPLE, Architecture, GpuSource, gpu_target_machine
-from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP
+from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
 from dalembert.codegen.target import KERNEL_NAME
 
 # Branch-free quotients and square roots in float32.
@@ -40,91 +41,81 @@ from dalembert.codegen.target import KERNEL_NAME
 
 _QUOTIENT: Final = re.compile(r"= fdiv float (\S+), (\S+)$")
 _ROOT: Final = re.compile(r"^(\S+) = call float @llvm\.sqrt\.f32\(float (\S+)\)$")
-_ONE: Final = "0x3FF0000000000000"
+_ONE: Final = LaneType(32, 1).constant(1.0)
+_INLINED: Final = "alwaysinline nounwind"
 
-_LARGE, _SMALL = "0x4630000000000000", "0x39B0000000000000"
-"""2^100 and 2^-100."""
+_NEAR_OVERFLOW, _NEAR_UNDERFLOW = 2.0**100, 2.0**-100
 
-_UP, _DOWN = "0x43F0000000000000", "0x3BF0000000000000"
-_HALF_UP, _HALF_DOWN = "0x41F0000000000000", "0x3DF0000000000000"
-"""2^64, 2^-64, 2^32, 2^-32."""
 
-_DEFINITIONS: Final = f"""
-declare float @llvm.fabs.f32(float)
-declare float @llvm.fma.f32(float, float, float)
-define internal float @scale(float %b) alwaysinline nounwind {{
-%size = call float @llvm.fabs.f32(float %b)
-%large = fcmp ogt float %size, {_LARGE}
-%small = fcmp olt float %size, {_SMALL}
-%down = select i1 %large, float {_DOWN}, float {_ONE}
-%factor = select i1 %small, float {_UP}, float %down
-ret float %factor
-}}
-define internal float @reciprocal(float %given) alwaysinline nounwind {{
-%factor = call float @scale(float %given)
-%b = fmul float %given, %factor
-%y0 = call float asm "rcp.approx.ftz.f32 $0, $1;", "=f,f"(float %b)
-%minus = fneg float %b
-%left = call float @llvm.fma.f32(float %minus, float %y0, float {_ONE})
-%y1 = call float @llvm.fma.f32(float %y0, float %left, float %y0)
-%good = fcmp ord float %y1, %y1
-%y = select i1 %good, float %y1, float %y0
-%result = fmul float %y, %factor
-ret float %result
-}}
-define internal float @quotient(float %above, float %below) alwaysinline nounwind {{
-%factor = call float @scale(float %below)
-%b = fmul float %below, %factor
-%a = fmul float %above, %factor
-%y0 = call float asm "rcp.approx.ftz.f32 $0, $1;", "=f,f"(float %b)
-%minus = fneg float %b
-%left = call float @llvm.fma.f32(float %minus, float %y0, float {_ONE})
-%y1 = call float @llvm.fma.f32(float %y0, float %left, float %y0)
-%q0 = fmul float %a, %y1
-%r0 = call float @llvm.fma.f32(float %minus, float %q0, float %a)
-%q1 = call float @llvm.fma.f32(float %r0, float %y1, float %q0)
-%r1 = call float @llvm.fma.f32(float %minus, float %q1, float %a)
-%q2 = call float @llvm.fma.f32(float %r1, float %y1, float %q1)
-%good = fcmp ord float %q2, %q2
-%extreme = fmul float %a, %y0
-%result = select i1 %good, float %q2, float %extreme
-ret float %result
-}}
-define internal float @inverse_root(float %given) alwaysinline nounwind {{
-%small = fcmp olt float %given, {_SMALL}
-%up = select i1 %small, float {_UP}, float {_ONE}
-%back = select i1 %small, float {_HALF_UP}, float {_ONE}
-%x = fmul float %given, %up
-%y0 = call float asm "rsqrt.approx.ftz.f32 $0, $1;", "=f,f"(float %x)
-%s = fmul float %x, %y0
-%half = fmul float %y0, 0x3FE0000000000000
-%minus = fneg float %s
-%left = call float @llvm.fma.f32(float %minus, float %y0, float {_ONE})
-%y1 = call float @llvm.fma.f32(float %left, float %half, float %y0)
-%good = fcmp ord float %y1, %y1
-%y = select i1 %good, float %y1, float %y0
-%result = fmul float %y, %back
-ret float %result
-}}
-define internal float @root(float %given) alwaysinline nounwind {{
-%small = fcmp olt float %given, {_SMALL}
-%up = select i1 %small, float {_UP}, float {_ONE}
-%down = select i1 %small, float {_HALF_DOWN}, float {_ONE}
-%x = fmul float %given, %up
-%y = call float asm "rsqrt.approx.ftz.f32 $0, $1;", "=f,f"(float %x)
-%s0 = fmul float %x, %y
-%half = fmul float %y, 0x3FE0000000000000
-%minus = fneg float %s0
-%left = call float @llvm.fma.f32(float %minus, float %s0, float %x)
-%s1 = call float @llvm.fma.f32(float %left, float %half, float %s0)
-%good = fcmp ord float %s1, %s1
-%inside = fcmp oge float %given, 0.0
-%extreme = select i1 %inside, float %given, float 0x7FF8000000000000
-%s = fmul float %s1, %down
-%result = select i1 %good, float %s, float %extreme
-ret float %result
-}}
-"""
+def _approximate(w: Writer, function: str, x: Value) -> Value:
+    """Write the processor's approximation of 1 / x ("rcp") or 1 / sqrt(x) ("rsqrt")."""
+    return w.let(f'call float asm "{function}.approx.ftz.f32 $0, $1;", "=f,f"(float {x})')
+
+
+def _unless_nan(w: Writer, value: Value, otherwise: Value) -> Value:
+    return w.select(w.compare("ord", value, value), value, otherwise)
+
+
+def _near_one(w: Writer, b: Value) -> Value:
+    """Write the power of two by which an extreme b is multiplied."""
+    size, one = w.abs(b), w.constant(1.0)
+    large = w.compare("ogt", size, w.constant(_NEAR_OVERFLOW))
+    small = w.compare("olt", size, w.constant(_NEAR_UNDERFLOW))
+    return w.select(small, w.constant(2.0**64), w.select(large, w.constant(2.0**-64), one))
+
+
+def _inverse(w: Writer, b: Value) -> tuple[Value, Value, Value]:
+    """Write -b, y_0 and y_1."""
+    y0, minus = _approximate(w, "rcp", b), w.neg(b)
+    rest = w.fused_multiply_add(minus, y0, w.constant(1.0))
+    return minus, y0, w.fused_multiply_add(y0, rest, y0)
+
+
+def _reciprocal(w: Writer, given: Value) -> Value:
+    factor = _near_one(w, given)
+    _, y0, y1 = _inverse(w, w.mul(given, factor))
+    return w.mul(_unless_nan(w, y1, y0), factor)
+
+
+def _quotient(w: Writer, above: Value, below: Value) -> Value:
+    factor = _near_one(w, below)
+    b, a = w.mul(below, factor), w.mul(above, factor)
+    minus, y0, y1 = _inverse(w, b)
+    q = w.mul(a, y1)
+    for _ in range(2):
+        q = w.fused_multiply_add(w.fused_multiply_add(minus, q, a), y1, q)
+    return _unless_nan(w, q, w.mul(a, y0))
+
+
+def _scaled_root(w: Writer, given: Value, back: float) -> tuple[Value, Value, Value, Value, Value]:
+    """Write the factor `back` of a root whose operand x was scaled, x, y = 1 / sqrt(x), s_0 and y / 2."""
+    small, one = w.compare("olt", given, w.constant(_NEAR_UNDERFLOW)), w.constant(1.0)
+    up, factor = w.select(small, w.constant(2.0**64), one), w.select(small, w.constant(back), one)
+    x = w.mul(given, up)
+    y = _approximate(w, "rsqrt", x)
+    return factor, x, y, w.mul(x, y), w.mul(y, w.constant(0.5))
+
+
+def _inverse_root(w: Writer, given: Value) -> Value:
+    back, _, y0, s, half = _scaled_root(w, given, 2.0**32)
+    rest = w.fused_multiply_add(w.neg(s), y0, w.constant(1.0))
+    return w.mul(_unless_nan(w, w.fused_multiply_add(rest, half, y0), y0), back)
+
+
+def _root(w: Writer, given: Value) -> Value:
+    down, x, _, s0, half = _scaled_root(w, given, 2.0**-32)
+    s1 = w.fused_multiply_add(w.fused_multiply_add(w.neg(s0), s0, x), half, s0)
+    inside = w.compare("oge", given, w.constant(0.0))
+    extreme = w.select(inside, given, w.constant(float("nan")))
+    return w.select(w.compare("ord", s1, s1), w.mul(s1, down), extreme)
+
+
+_WITHOUT_BRANCHES: Final[dict[str, tuple[Callable[..., Value], int]]] = {
+    "reciprocal": (_reciprocal, 1),
+    "quotient": (_quotient, 2),
+    "inverse_root": (_inverse_root, 1),
+    "root": (_root, 1),
+}
 
 
 def without_branches(text: str) -> str:
@@ -147,7 +138,12 @@ def without_branches(text: str) -> str:
             else:
                 line = f"{start}= call float @quotient(float {above}, float {below})"
         lines.append(line)
-    return "\n".join(lines) + _DEFINITIONS
+    declared: set[str] = set()
+    definitions = [
+        plain_definition(Writer(LaneType(32, 1), fma=True, declared=declared), name, *body, _INLINED)
+        for name, body in _WITHOUT_BRANCHES.items()
+    ]
+    return "\n".join([*lines, *sorted(declared), *definitions])
 
 
 VOTE: Final = "@llvm.nvvm.barrier.cta.red.or.aligned.all"
