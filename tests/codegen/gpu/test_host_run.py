@@ -47,8 +47,17 @@ def several_large(rows: int):
     return straight({"x": rows, "y": 7}, {"product": product, "matrix": flat, "small": [y[0] * y[1], y[2]]})
 
 
+def large_and_small():
+    """A result too large for the shared memory of "planned, loops together", and one that is gathered there."""
+    graph = Graph()
+    x = [graph.input("x", k) for k in range(9)]
+    large = [a * b + float(i) for i, a in enumerate(x) for b in x]
+    return straight({"x": 9}, {"large": large, "small": [x[0] * x[1] * 3.0, x[1] - x[2]]})
+
+
 PROGRAMS = {
     "straight": random_straight(3),
+    "large and small": large_and_small(),
     "several large": several_large(20),
     "wide": wide_output(23),
     "loops": chain_loops(40),
@@ -66,6 +75,16 @@ def test_every_layout_computes_what_the_cpu_does(name, layout):
     assert refused == -1
     for output, array in wanted.items():
         assert np.array_equal(bits(array), bits(found[output])), output
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_small_results_beside_a_large_one_in_single_precision(layout):
+    """Results gathered from slots leave no pieces to divide the large one into."""
+    program = PROGRAMS["large and small"]
+    arrays = random_inputs(program, 133, "float32")
+    found, _ = run_on_host(program, arrays, layout=LAYOUTS[layout])
+    for output, array in run(compile_program(program, dtype="float32"), arrays).items():
+        np.testing.assert_allclose(found[output], array, rtol=1e-6)
 
 
 @pytest.mark.parametrize("rows", [192, 200])

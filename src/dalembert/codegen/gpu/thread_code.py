@@ -177,17 +177,14 @@ class Pieces:
 
     @classmethod
     def of(cls, program: Program, arrays: Arrays) -> Pieces | None:
-        """Return the pieces, or None if no result is large or there is no room for a piece."""
+        """Return the pieces, or None if no result is large or there is no room for a piece, or where results
+        are gathered from the slots of one phase."""
         statement = only_straight(program)
-        if statement is None:
+        if statement is None or arrays.gathered:
             return None
         large = [(k, spec) for k, spec in enumerate(program.outputs) if arrays.is_direct(spec)]
         length = min(arrays.most - arrays.width, MAX_PIECE_ELEMENTS) // PIECE_GRANULARITY * PIECE_GRANULARITY
-        if (
-            length <= 0
-            or not any(spec.size > length for _, spec in large)
-            or arrays.gathered & {spec.name for _, spec in large}
-        ):
+        if length <= 0 or not any(spec.size > length for _, spec in large):
             return None
         pieces = [
             Piece(number, spec.name, spec.size, start, min(start + length, spec.size))
