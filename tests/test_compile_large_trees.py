@@ -68,7 +68,7 @@ def test_other_methods_of_looped_functions(name: str, method: str):
 
 @pytest.mark.usefixtures("always_loops")
 @pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
-@pytest.mark.parametrize("frame", ["body", "world"])
+@pytest.mark.parametrize("frame", ["body", "world", "center"])
 def test_loops_with_external_forces(name: str, frame: str):
     model = branched()
     recipe = library_recipe(model, name, arrays=("external_forces",), options=(("external_frame", frame),))

@@ -23,7 +23,7 @@ SEEDS = range(10)
 def same_dynamics(model, seed, tolerance=1e-11):
     q, v, a, f = state(model, seed)
     tree = aligned(model)
-    for frame in ("body", "world"):
+    for frame in ("body", "world", "center"):
         tau = inverse_dynamics(model, q, v, a, external_forces=f, external_frame=frame)
         close(inverse_dynamics(tree, q, v, a, external_forces=f, external_frame=frame), tau, tolerance)
     M = mass_matrix(model, q)

@@ -254,7 +254,7 @@ def test_aligned_frames_change_no_joint_force(seed):
     model = random_tree(seed, 12)
     q, v, a, f = state(model, seed)
     tree = aligned(model)
-    for frame in ("body", "world"):
+    for frame in ("body", "world", "center"):
         close(
             inverse_dynamics(tree, q, v, a, external_forces=f, external_frame=frame),
             inverse_dynamics(model, q, v, a, external_forces=f, external_frame=frame),

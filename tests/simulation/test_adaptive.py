@@ -202,7 +202,7 @@ def test_models_that_depend_on_time_and_policies():
     def policy(model, t, q, v):
         return [-0.3 * v[0] * (1.0 + scalar.sin(t))]
 
-    motion = integrate_adaptive(model, [0.4], [0.0], duration=3.0, start=1.0, tau=policy)
+    motion = integrate_adaptive(model, [0.4], [0.0], duration=3.0, time=1.0, tau=policy)
 
     def rate(t, x):
         return [x[1], -(G - 6.4 * np.sin(8.0 * t)) * np.sin(x[0]) - 0.3 * x[1] * (1.0 + np.sin(t))]
@@ -212,6 +212,23 @@ def test_models_that_depend_on_time_and_policies():
     close([motion.q[-1, 0], motion.v[-1, 0]], x, 1e-6)
     frames = motion.trajectory()
     close(frames.tau[5], [-0.3 * motion.v[5, 0] * (1.0 + np.sin(motion.time[5]))], 1e-12)
+
+
+@pytest.mark.parametrize("frame", ["body", "world", "center"])
+def test_external_forces_are_those_of_short_steps(frame):
+    """RBDA-10.1-ADAPTIVE: held in the frame in which they are given, as in a rollout of full order."""
+    model = da.models.random_tree(3, bodies=4)
+    q, v = model.random_state(0)
+    loads = {"external_forces": np.random.default_rng(1).normal(size=(4, 6)), "external_frame": frame}
+    motion = integrate_adaptive(model, q, v, duration=0.2, **loads)
+    errors = []
+    for steps in (50, 100):
+        short = da.rollout(model, q, v, steps=steps, dt=0.2 / steps, integrator="rk4", **loads)
+        errors.append(np.abs(short.v[-1] - motion.v[-1]).max())
+    assert errors[1] < 1e-6
+    assert errors[1] < errors[0] / 8.0 or errors[1] < 1e-8
+    with pytest.raises(ArgumentError, match="external_forces holds numbers that are not finite"):
+        integrate_adaptive(model, q, v, duration=0.1, external_forces=np.full((4, 6), np.nan))
 
 
 def test_closed_loops_stay_closed():

@@ -78,7 +78,7 @@ def test_order_by_refinement_where_a_joint_moves_with_time(integrator):
     exact = solve_ivp(rate, (1.0, 1.5), [0.9, 0.4], method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
     errors = []
     for n in (50, 100, 200):
-        run = da.rollout(model, [0.9], [0.4], steps=n, dt=0.5 / n, start=1.0, integrator=integrator, every=n)
+        run = da.rollout(model, [0.9], [0.4], steps=n, dt=0.5 / n, time=1.0, integrator=integrator, every=n)
         errors.append(np.hypot(run.q[-1, 0] - exact[0], run.v[-1, 0] - exact[1]))
     orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
     assert orders == pytest.approx([ORDERS[integrator]] * 2, abs=0.1)

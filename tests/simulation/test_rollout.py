@@ -72,13 +72,13 @@ def test_forces_may_be_held_or_come_from_policies_and_callbacks():
     def callback(t, q, v):
         return np.stack([2.0 * t - v[..., 0], -3.0 * q[..., 1]], axis=-1)
 
-    traced = da.rollout(model, q, v, policy, 5, DT, start=1.5)
-    called = da.rollout(model, q, v, steps=5, dt=DT, callback=callback, start=1.5)
+    traced = da.rollout(model, q, v, policy, 5, DT, time=1.5)
+    called = da.rollout(model, q, v, steps=5, dt=DT, callback=callback, time=1.5)
     np.testing.assert_allclose(traced.q, called.q, rtol=0, atol=1e-15)
     np.testing.assert_allclose(traced.tau, called.tau, rtol=0, atol=1e-14)
     np.testing.assert_allclose(traced.tau[:, 0, 0], 3.0 - v[:, 0])
     assert traced.time[0] == 1.5
-    longer = da.rollout(model, q, v, policy, 6, DT, start=1.5, every=3)
+    longer = da.rollout(model, q, v, policy, 6, DT, time=1.5, every=3)
     np.testing.assert_array_equal(longer.q[:, 1], traced.q[:, 3])
     np.testing.assert_array_equal(longer.tau[:, 0], traced.tau[:, 2])
 
@@ -102,7 +102,7 @@ def test_time_steps_and_parameters_of_samples():
     np.testing.assert_allclose(pushed.observed["energy"][1], alone.energy(), rtol=1e-13)
 
 
-@pytest.mark.parametrize("frame", ["body", "world"])
+@pytest.mark.parametrize("frame", ["body", "world", "center"])
 def test_external_forces_are_held_or_given_step_by_step(frame):
     model = da.models.double_pendulum()
     q, v = start_of(model)
@@ -111,11 +111,16 @@ def test_external_forces_are_held_or_given_step_by_step(frame):
     now, rate = q, v
     for k in range(4):
         wrench = push[k]
-        if frame == "world":
+        if frame != "body":
             poses = da.forward_kinematics(model, now)
             R, p = poses.rotation, poses.translation
+            at = (
+                p
+                if frame == "world"
+                else [-r @ body.inertia.com.to_list() for r, body in zip(R, model.bodies)]
+            )
             force = np.einsum("bji,bj->bi", R, wrench[:, 3:])
-            moment = np.einsum("bji,bj->bi", R, wrench[:, :3] - np.cross(p, wrench[:, 3:]))
+            moment = np.einsum("bji,bj->bi", R, wrench[:, :3] - np.cross(at, wrench[:, 3:]))
             wrench = np.concatenate([moment, force], axis=1)
         now, rate = da.step(model, now, rate, np.zeros(2), DT, external_forces=wrench, integrator="midpoint")
     np.testing.assert_allclose(found.q[-1], now, rtol=1e-12)

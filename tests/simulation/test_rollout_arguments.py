@@ -38,6 +38,11 @@ def pendulum(**given):
         ({"progress": True}, ArgumentError, "progress is True; give a function"),
         ({"external_frame": "com"}, UnknownNameError, "external_frame"),
         ({"start": [1.0]}, ArgumentError, "start is"),
+        ({"time": np.inf}, ArgumentError, "time is inf"),
+        ({"time": np.zeros(2), "v0": np.zeros((3, 1))}, ShapeError, r"v0 \(3,\), time \(2,\)"),
+        ({"check": "never"}, UnknownNameError, 'check "never"'),
+        ({"out": np.zeros((4, 1))}, ArgumentError, "out holds 1 arrays, but there are 2 results: q, v"),
+        ({"out": (np.zeros((4, 1)), np.zeros((3, 1)))}, ShapeError, r"out for v: expected shape \(4, 1\)"),
         ({"q0": np.zeros((2, 1)), "v0": np.zeros((3, 1))}, ShapeError, r"q0 \(2,\), v0 \(3,\); they must"),
         ({"q0": np.zeros((2, 1)), "dt": np.full(3, 0.01)}, ShapeError, r"q0 \(2,\), dt \(3,\); they must"),
         ({"q0": np.zeros((2, 1)), "controls": np.zeros((5, 1, 1))}, ShapeError, r"controls \(5,\)"),
@@ -50,8 +55,55 @@ def test_what_is_wrong_is_named(given, kind, text):
 
 
 def test_times_of_any_kind_of_number_begin_a_rollout():
-    for start in (2, 2.0, np.float32(2.0), np.int64(2)):
-        np.testing.assert_allclose(pendulum(start=start).time, [2.0, 2.01, 2.02, 2.03])
+    for time in (2, 2.0, np.float32(2.0), np.int64(2)):
+        np.testing.assert_allclose(pendulum(time=time).time, [2.0, 2.01, 2.02, 2.03])
+        with pytest.warns(DeprecationWarning, match="start is now called time"):
+            np.testing.assert_allclose(pendulum(start=time).time, [2.0, 2.01, 2.02, 2.03])
+
+
+def test_samples_begin_at_times_of_their_own():
+    policy = lambda model, t, q, v: [3.0 * t - q[0]]
+    found = pendulum(controls=policy, time=[0.0, 2.0])
+    for k, time in enumerate((0.0, 2.0)):
+        alone = pendulum(controls=policy, time=time)
+        np.testing.assert_allclose(found.time[k], alone.time)
+        np.testing.assert_allclose(found.q[k], alone.q, rtol=1e-13)
+
+
+def test_frames_are_written_to_given_arrays():
+    out = np.full((2, 4, 1), 7.0), np.full((2, 4, 1), 7.0)
+    found = pendulum(q0=[[0.1], [0.2]], out=out)
+    assert found.q is out[0]
+    assert found.v is out[1]
+    np.testing.assert_array_equal(out[0], pendulum(q0=[[0.1], [0.2]]).q)
+
+
+def test_a_wrong_start_is_refused_or_flagged_or_not_checked():
+    """Not a number, a quaternion off unit norm, an open loop."""
+    ball = da.ModelBuilder()
+    ball.add_body("ball", "world", da.Spherical(), inertia=SOLID)
+    bar = da.models.four_bar()
+    closed = da.constraints.close_loops(bar, bar.neutral())
+    for model, good, bad in (
+        (da.models.pendulum(), [0.1], [np.nan]),
+        (ball.build(), [1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]),
+        (bar, closed, closed + 0.2),
+    ):
+        given = {"q0": np.array([good, bad]), "v0": np.zeros(model.nv), "steps": 3, "dt": 0.001}
+        with pytest.raises(DalembertError):
+            da.rollout(model, **given)
+        with pytest.warns(RuntimeWarning, match="1 of 2 samples failed, the first at step 0, sample"):
+            found = da.rollout(model, **given, check="flag", observe="energy")
+        assert found.failed_at.tolist() == [-1, 0]
+        assert "the start is not finite" in found.cause[1]
+        assert np.isnan(found.q[1]).all()
+        assert np.isnan(found.v[1]).all()
+        assert np.isfinite(found.q[0]).all()
+        assert np.isfinite(found.observed["energy"][0]).all()
+        alone = da.rollout(model, good, given["v0"], steps=3, dt=0.001)
+        np.testing.assert_allclose(found.q[0], alone.q, rtol=1e-12, atol=1e-12)
+    with pytest.warns(RuntimeWarning, match="the step is not finite"):
+        pendulum(q0=[np.nan], check="off")
 
 
 def test_external_forces_that_are_not_finite_are_the_cause():

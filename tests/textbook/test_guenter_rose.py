@@ -324,7 +324,7 @@ def test_public_methods():
     f = rng.normal(size=(4, 3, 6))
     expected = da.inverse_dynamics(model, q, v, a, f)
     close(da.inverse_dynamics(model, q, v, a, f, method="balafoutis_patel"), expected, 1e-11)
-    for frame in ("body", "world"):
+    for frame in ("body", "world", "center"):
         expected, found = (
             da.inverse_dynamics_derivatives(model, q, v, a, f, external_frame=frame, method=method)
             for method in (None, "guenter_rose")

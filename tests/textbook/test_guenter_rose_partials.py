@@ -48,7 +48,7 @@ def test_partials_of_every_joint_type(kind):
     check(chain(kind), 3)
 
 
-@pytest.mark.parametrize("frame", ["body", "world"])
+@pytest.mark.parametrize("frame", ["body", "world", "center"])
 def test_external_forces_stay_in_the_frame_where_they_are_given(frame):
     """GR-DTAU: forces that are constant in a body turn with it, others do not."""
     for seed in range(3):

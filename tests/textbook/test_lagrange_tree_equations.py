@@ -22,7 +22,7 @@ def test_jacobian_route_on_random_trees(seed):
     close(M, mass_matrix(model, q), 1e-12)
     close(C, coriolis_forces(model, q, v), 1e-11)
     for tree in (model, aligned(model)):
-        for frame in ("body", "world"):
+        for frame in ("body", "world", "center"):
             found = lg.inverse_dynamics_by_jacobians(tree, q, v, a, external_forces=f, external_frame=frame)
             expected = inverse_dynamics(model, q, v, a, external_forces=f, external_frame=frame)
             close(found, expected, 1e-11)

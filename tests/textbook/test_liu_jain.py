@@ -30,7 +30,7 @@ def test_two_passes_give_the_forces_of_newton_and_euler(seed):
     """LJ-7.3-PASS2, LJ-7.1-LOCALNE, LJ-7.2-PASS1: tau of RNEA, on trees of all joint types, with pushes."""
     model = random_tree(seed)
     q, v, a, f = state(model, seed)
-    for frame in ("body", "world"):
+    for frame in ("body", "world", "center"):
         expected = inverse_dynamics(model, q, v, a, external_forces=f, external_frame=frame)
         for tree in (model, aligned(model)):
             found = liu_jain(tree, q, v, a, external_forces=f, external_frame=frame).tau

@@ -36,7 +36,7 @@ def test_three_dimensional_vectors_give_the_same_forces_for_every_joint_type(kin
     """RBDA-5.4-ORIGINAL: revolute and prismatic as published, and every other joint by its v_J and c_J."""
     model = chain(kind)
     q, v, a, f = state(model, 3)
-    for frame in ("body", "world"):
+    for frame in ("body", "world", "center"):
         expected = inverse_dynamics(model, q, v, a, external_forces=f, external_frame=frame)
         for tree in (model, aligned(model)):
             found = luh_walker_paul(tree, q, v, a, external_forces=f, external_frame=frame).tau

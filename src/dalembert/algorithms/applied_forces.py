@@ -1,26 +1,26 @@
 """External forces: the arguments of a caller as one spatial force for each body, in body coordinates.
 
 A caller gives, for every body, (moment, force) as six scalars: in body coordinates at the body's origin
-("body"), or in world coordinates at the world's origin ("world", the form of Featherstone 2008 Table 5.1).
-Where a tree uses other body frames than the model, as `aligned` makes them, the forces are still given in
-the model's frames.
+("body"), in world coordinates at the world's origin ("world", the form of Featherstone 2008 Table 5.1), or
+along the world's axes at the body's centre of mass ("center"). Where a tree uses other body frames than the
+model, as `aligned` makes them, the forces are still given in the model's frames.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, TypedDict
 
 import numpy as np
 
 from dalembert.algorithms.aligned import AlignedBody
-from dalembert.algorithms.declaration import public
+from dalembert.algorithms.declaration import JOINTS_ALONE, public
 from dalembert.algorithms.dense import total
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time, is_zero, sqrt
+from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, select, sqrt
 from dalembert.spatial import Force, Transform, Vec3
 
 # Constraint stabilisation against drift: the right side of K a = k with feedback of errors.
@@ -63,13 +63,17 @@ def stabilized_row(k: Scalar, e_v: Scalar, e_p: Scalar, stabilization: Stabiliza
 ExternalForces = Sequence[Any] | None
 """One entry a body: a `Force` or six scalars, moment first; None: no external forces."""
 
+FORCE_FRAMES: Final = ("body", "world", "center")
+"""The values of `external_frame`, of which the first is the default."""
+
 
 class Loads(TypedDict, total=False):
     """The keywords of every function of dynamics: the forces from outside and the time at which they act.
 
     `external_forces`: (moment, force) on each body `(number of bodies, 6)` [N m, N]; left out: none.
     `external_frame`: "body", the default: in body coordinates at the body's origin; "world": in world
-    coordinates at the world's origin. `time` [s]: read by models that depend on it.
+    coordinates at the world's origin; "center": along the world's axes at the body's centre of mass. `time`
+    [s]: read by models that depend on it.
     """
 
     external_forces: ExternalForces
@@ -95,7 +99,7 @@ def body_forces(
 ) -> PerBody[Force] | None:
     """Return the external force on each body, in the coordinates of the tree's bodies:
     i_X_0* f_i^x (Eq. 5.20)."""
-    require_choice("external_frame", external_frame, ("body", "world"))
+    require_choice("external_frame", external_frame, FORCE_FRAMES)
     if external_forces is None:
         return None
     given = external_forces
@@ -104,12 +108,34 @@ def body_forces(
             f"external_forces has {len(given)} entries; give one (moment, force) for each of the "
             f"{len(tree.bodies)} bodies"
         )
-    if external_frame == "body":
-        return tree.outward(lambda body, _: ((), _in_tree_frame(body, _as_force(given[body.index]))), ())
-    poses = forward_kinematics(tree, q, time=time)
-    return tree.outward(
-        lambda body, _: ((), poses[body].apply(_in_tree_world(body, _as_force(given[body.index])))), ()
-    )
+    poses = None if external_frame == "body" else forward_kinematics(tree, q, time=time)
+
+    def in_body(body: Body) -> Force:
+        force = _as_force(given[body.index])
+        if poses is None:
+            return body.original_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force
+        if external_frame == "world":
+            return poses[body].apply(
+                body.world_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force
+            )
+        n, f = force.angular, force.linear
+        if isinstance(body, AlignedBody):
+            n, f = body.world_frame.rotate_to_parent(n), body.world_frame.rotate_to_parent(f)
+        n, f = poses[body].rotate_to_child(n), poses[body].rotate_to_child(f)
+        return Force(n + body_center(body).cross(f), f)
+
+    return tree.outward(lambda body, _: ((), in_body(body)), ())
+
+
+def body_center(body: Body) -> Vec3:
+    """Return the centre of mass in the coordinates of the tree's body; the origin of the model's body for one
+    without mass.
+    """
+    center = body.inertia.com
+    if not isinstance(body, AlignedBody):
+        return center
+    has_mass = absolute(body.inertia.mass) > 0.0
+    return Vec3(*(select(has_mass, c, o) for c, o in zip(center, body.original_frame.p, strict=True)))
 
 
 def force_at_point(pose: Transform, point: Vec3, force: Vec3) -> Force:
@@ -130,16 +156,6 @@ def _as_force(given: Any) -> Force:
     return Force(Vec3(given[0], given[1], given[2]), Vec3(given[3], given[4], given[5]))
 
 
-def _in_tree_frame(body: Body, force: Force) -> Force:
-    """Return the force in the coordinates of the tree's body, from those of the model's body."""
-    return body.original_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force
-
-
-def _in_tree_world(body: Body, force: Force) -> Force:
-    """Return the force in the coordinates of the tree's world, from those of the model's world."""
-    return body.world_frame.inverse_apply(force) if isinstance(body, AlignedBody) else force
-
-
 # Forces that joints exert by themselves: springs, dampers and dry friction, as contributions to tau.
 #
 # None of them is part of `inverse_dynamics`, `forward_dynamics` or `mass_matrix`: a simulation adds them to
@@ -156,7 +172,7 @@ FRICTION_SPEED = 1e-3
 """s of Eq. (1) [rad/s or m/s]: at this speed friction has 71 % of its full size."""
 
 
-@public("dynamics", "q v", method="joints", differentiable=True, optional="")
+@public("dynamics", "q v", method="joints", differentiable=True, without=JOINTS_ALONE)
 def passive_forces(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N].
 

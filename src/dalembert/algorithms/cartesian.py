@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.declaration import public
+from dalembert.algorithms.declaration import NO_LOADS, public
 from dalembert.algorithms.dense import (
     Matrix,
     PseudoInverse,
@@ -523,7 +523,7 @@ def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time =
     return tree.inward(step, Vec3.zero())[0]
 
 
-@public("cartesian", "q tau", method="least_squares")
+@public("cartesian", "q tau", method="least_squares", without=NO_LOADS)
 def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None) -> PerBody[Force]:
     """Return torques and forces (tau_k, f_k) = (J^T)^+ Q on all bodies `(…, n_bodies, 6)` [N m, N].
 
@@ -545,7 +545,7 @@ def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None)
     return PerBody([Force(V.angular, V.linear) for V in at_centers])
 
 
-@public("cartesian", "q tau points", method="least_squares", returns="tuple[Array, Array]")
+@public("cartesian", "q tau points", method="least_squares", without=NO_LOADS, returns="tuple[Array, Array]")
 def cartesian_forces_at_points(
     tree: Tree, q: Scalars, tau: Scalars, points: Vectors, *, time: Time = None
 ) -> tuple[PerBody[Vec3], PerBody[Vec3]]:
@@ -571,7 +571,7 @@ def cartesian_forces_at_points(
     return PerBody(forces), PerBody(turned)
 
 
-@public("cartesian", "q tau", method="joint_by_joint", returns="tuple[Array, Array]")
+@public("cartesian", "q tau", method="joint_by_joint", without=NO_LOADS, returns="tuple[Array, Array]")
 def joint_torques(
     tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None
 ) -> tuple[PerBody[Vec3], list[Scalar]]:

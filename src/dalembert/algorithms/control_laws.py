@@ -10,6 +10,7 @@ from dalembert.algorithms.aligned import AlignedTree, aligned
 from dalembert.algorithms.applied_forces import passive_forces
 from dalembert.algorithms.declaration import (
     FRAME_NAME,
+    JOINTS_ALONE,
     F,
     Option,
     constant_shape,
@@ -360,7 +361,7 @@ def operational_space(
         "regularization": constant_shape(),
     },
     preconditions=HAS_INVERSE,
-    optional="",
+    optional="position rotation velocity acceleration damping null_space regularization time",
 )
 def frame_control(
     model: Model,
@@ -474,7 +475,7 @@ def _parts(rotation: bool, position: bool) -> slice:
 # effort limits, and joints without motors have none.
 
 
-@joint_law("kp kd", "v_ref effort", name="pd", method="joints")
+@joint_law("kp kd", "v_ref effort", name="pd", method="joints", without=JOINTS_ALONE)
 def pd_forces(
     tree: Tree,
     q: Scalars,

@@ -26,7 +26,7 @@ import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dalembert.algorithms.declaration import choice, public
+from dalembert.algorithms.declaration import SCLERONOMIC, choice, public
 from dalembert.algorithms.dense import Matrix, dot, identity, transpose, zeros
 from dalembert.algorithms.energy_momentum import inertia_rate
 from dalembert.algorithms.jacobians import subspace_rate
@@ -41,7 +41,7 @@ from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Motion, Placement, RigidInertia
 
-geometric = functools.partial(public, "geometry", optional="")
+geometric = functools.partial(public, "geometry", without=SCLERONOMIC)
 """The declaration of a function of the geometry of configuration space, which knows no time."""
 
 

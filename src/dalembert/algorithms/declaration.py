@@ -36,6 +36,11 @@ LOADS: Final = "external_forces time"
 CONSTRAINED_LOADS: Final = "external_forces stabilization time"
 """Optional arrays of functions whose results depend on the stabilisation of constraints."""
 
+SCLERONOMIC: Final = {"time": "kinetic energy is a quadratic form of v only where no joint moves by itself"}
+JOINTS_ALONE: Final = {"time": "the result depends on the coordinates of each joint alone"}
+NO_LOADS: Final = {"external_forces": "the result does not depend on forces from outside"}
+"""Reasons for which a function does not take an option, for `LibraryFunction.without`."""
+
 
 def per_velocity(model: Model) -> tuple[int, ...]:
     """Return the shape of an array with one number for each velocity variable."""
@@ -135,7 +140,8 @@ class LibraryFunction:
     them. `frame_free`: the result does not depend on the body frames, so the function runs on aligned ones.
     `loops`: the methods written with tree passes alone, which can be compiled as loops over a large tree.
     `shapes`: of arrays, where they are not those of `OWN_SHAPES`. `preconditions` of the arguments. `one_of`:
-    optional arrays of which every call must give at least one. `unit_quaternions`: whether quaternions in the
+    optional arrays of which every call must give at least one. `without`: the options that most functions
+    have and this one does not, each with the reason. `unit_quaternions`: whether quaternions in the
     arguments must have unit norm. `empty`: the shape of a result that has no entries. `returns`: the type of
     the results, a name of `api.records` where a class holds them. `subject`: the module of `dalembert.api`
     that publishes the function, "" for one that is compiled but not public by itself. `differentiable`:
@@ -157,6 +163,7 @@ class LibraryFunction:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     preconditions: tuple[Precondition, ...] = ()
     one_of: tuple[str, ...] = ()
+    without: Mapping[str, str] = field(default_factory=dict)
     unit_quaternions: bool = True
     empty: tuple[int, ...] | Shape | None = None
     returns: str = "Array"
@@ -204,7 +211,7 @@ def public(
             algorithm,
             arguments=(*arguments.split(), *keywords.split()),
             keywords=tuple(keywords.split()),
-            optional=tuple(optional.split()),
+            optional=tuple(array for array in optional.split() if array not in more.get("without", ())),
             by_place=tuple(by_place.split()),
             loops=(more["method"],) if loops is True else loops or (),
             **more,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Unpack, final
 
-from dalembert.algorithms.applied_forces import Loads, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_center, body_forces
 from dalembert.algorithms.articulated import joint_inertia
 from dalembert.algorithms.dense import Matrix, plus, transpose, unit, zeros
 from dalembert.algorithms.mass_matrix import inverse_from_factors
@@ -126,6 +126,16 @@ class VelocityProducts:
     def row(self, s: Motion) -> Vec3:
         """Return r with s . (2 B m) = r . (the angular part of m)."""
         return self.matrix.transposed_times(s.angular) + self.momentum.cross(s.linear)
+
+
+def turned_center_force(force: Force, center: Vec3) -> VelocityProducts:
+    """Return Q, where Q m is the change of a force, given at a body's centre of mass c along fixed axes, as
+    seen from the body that m displaces: Q (w, .) = (w x n_c + c x (w x f), w x f).
+    """
+    f, n = force.linear, force.about(center)
+    t, P = center.dot(f), f.outer(center) + n.skew()
+    Q = Mat3(t - P.xx, -P.xy, -P.xz, -P.yx, t - P.yy, -P.yz, -P.zx, -P.zy, t - P.zz)
+    return VelocityProducts(Q, f)
 
 
 class BodyState(NamedTuple):
@@ -250,7 +260,7 @@ def spanning_tree_derivatives(
     f_x = body_forces(tree, q, **given)
     whole = Composites(tree, q, v, f_x, given.get("time"))
     forces = JointForces(whole, a)
-    pairs = PairwiseChanges(forces, a, f_x if given.get("external_frame") == "world" else None)
+    pairs = PairwiseChanges(forces, a, given.get("external_frame", "body"))
     visit_depth_first(tree, whole, forces, pairs)
     return Derivatives(pairs.by_q, pairs.by_v, whole.M)
 
@@ -353,15 +363,16 @@ class JointForces:
 class PairwiseChanges:
     """dtau/dq and dtau/dv at dv/dt = a, of every joint and its ancestors.
 
-    `held`: external forces that keep their direction in space, in body coordinates. They turn by -S x* f as
-    seen from the displaced subtree.
+    `frame`: that in which external forces are constant. Seen from the displaced subtree, those of the world
+    change by -S x* f (`held_force` f), those at centres of mass by -Q S (`held_turn` Q).
     """
 
     forces: JointForces
     a: Scalars
-    held: PerBody[Force] | None = None
+    frame: str = "body"
     chi: dict[int, list[Motion]] = field(default_factory=dict)
     held_force: dict[int, Force] = field(default_factory=dict)
+    held_turn: dict[int, VelocityProducts] = field(default_factory=dict)
     by_q: Matrix = field(default_factory=list)
     by_v: Matrix = field(default_factory=list)
 
@@ -372,23 +383,26 @@ class PairwiseChanges:
     def enter(self, body: Body) -> None:
         state = self.forces.whole.states[body.index]
         self.chi[body.index] = changes_of_acceleration(state, self.forces.before[body.index], self.a)
-        self.held_force[body.index] = (
-            Force.zero() if self.held is None else state.pose.inverse_apply(self.held[body])
-        )
+        f_x, pose, zero = self.forces.whole.f_x, state.pose, Force.zero()
+        held = zero if f_x is None or self.frame == "body" else pose.inverse_apply(f_x[body])
+        at_center = self.frame == "center"
+        center = pose.transform_point(body_center(body)) if at_center else Vec3.zero()
+        self.held_force[body.index] = zero if at_center else held
+        self.held_turn[body.index] = turned_center_force(held if at_center else zero, center)
 
     def leave(self, body: Body) -> None:
         i, whole = body.index, self.forces.whole
-        state, I, B, f, held = (
-            whole.states[i], whole.inertia[i], whole.products[i], self.forces.force[i], self.held_force[i]
-        )  # fmt: skip
+        state, I, B, f = whole.states[i], whole.inertia[i], whole.products[i], self.forces.force[i]
+        held, Q = self.held_force[i], self.held_turn[i]
         if body.parent >= 0:
             self.held_force[body.parent] += held
+            self.held_turn[body.parent] += Q
         S = state.S
         inner = [I * x + B * y for x, y in zip(self.chi[i], state.psi, strict=True)]
-        by_position = [x + s.cross(f + held) for x, s in zip(inner, S, strict=True)]
+        by_position = [x + s.cross(f + held) + Q * s for x, s in zip(inner, S, strict=True)]
         by_speed = [I * x + B * s for x, s in zip(state.phi, S, strict=True)]
         I_rows, B_rows = [I * s for s in S], [B.row(s) for s in S]
-        held_rows = [-s.cross(held) for s in S]
+        held_rows = [-s.cross(held) + Force(Q.row(s), Vec3.zero()) for s in S]
         moved = [[state.pose.inverse_apply(s) for s in columns] for columns in state.rates.S]
         own = [
             [s.dot(inner[k]) + moved[k][l].dot(f) + held_rows[l].dot(S[k]) for k in range(len(S))]
@@ -442,7 +456,7 @@ def forward_dynamics_derivatives(
     push = [t - b for t, b in zip(tau, bias.joint_forces(), strict=True)]
     a = solve_with_reciprocals(L, reciprocals, lam, push)
     forces = JointForces(whole, a)
-    pairs = PairwiseChanges(forces, a, f_x if given.get("external_frame") == "world" else None)
+    pairs = PairwiseChanges(forces, a, given.get("external_frame", "body"))
     visit_depth_first(tree, forces, pairs)
     by_q, by_v = solved_columns(L, reciprocals, lam, pairs.by_q, pairs.by_v)
     return Derivatives(by_q, by_v, inverse_from_factors(L, reciprocals, lam))

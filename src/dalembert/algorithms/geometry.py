@@ -14,7 +14,7 @@ from dalembert.algorithms.coriolis import (
     moving_subspaces,
     require_scleronomic,
 )
-from dalembert.algorithms.declaration import choice, kernel
+from dalembert.algorithms.declaration import LOADS, SCLERONOMIC, choice, kernel
 from dalembert.algorithms.dense import (
     Matrix,
     Rows,
@@ -124,13 +124,21 @@ def velocity_coordinates(tree: Tree, q: Scalars, p: Scalars) -> list[Scalar]:
 
 
 @geometric(
-    "q p tau", method="passes", frame_free=True, preconditions=HAS_INVERSE, returns="tuple[Array, Array]"
+    "q p tau",
+    method="passes",
+    optional=LOADS,
+    frame_free=True,
+    preconditions=HAS_INVERSE,
+    returns="tuple[Array, Array]",
 )
-def hamiltonian_rates(tree: Tree, q: Scalars, p: Scalars, tau: Scalars) -> HamiltonianRates:
+def hamiltonian_rates(
+    tree: Tree, q: Scalars, p: Scalars, tau: Scalars, **given: Unpack[Loads]
+) -> HamiltonianRates:
     """Compute (v, dp/dt), `(…, nv)` each, of Hamilton's equations: v = dH/dp = M^-1 p, dp/dt = -dH/dq + tau.
 
     Move q by `integrate(model, q, v * dt)`. Where v is dq/dt this is Hamilton's first equation. For
-    quaternions -dH/dq alone is not enough, and dp/dt includes Hamel's terms: dp/dt = tau - g + C^T v.
+    quaternions -dH/dq alone is not enough, and dp/dt includes Hamel's terms: dp/dt = tau + J^T external - g +
+    C^T v, with `external_forces` as in `inverse_dynamics`.
 
     Source: Todorov, "Hamiltonian formulation".
 
@@ -142,7 +150,7 @@ def hamiltonian_rates(tree: Tree, q: Scalars, p: Scalars, tau: Scalars) -> Hamil
     require_open_tree(tree, "hamiltonian_rates")
     require_scleronomic(tree, "hamiltonian_rates")
     v = velocity_coordinates(tree, q, p)
-    return HamiltonianRates(v, _momentum_rate(tree, q, v, tau))
+    return HamiltonianRates(v, _momentum_rate(tree, q, v, tau, **given))
 
 
 def forward_dynamics_hamiltonian(
@@ -276,7 +284,7 @@ def geodesic_acceleration(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
     return [-x for x in velocity_coordinates(tree, q, coriolis_forces(tree, q, v))]
 
 
-@kernel("q v dt", method="rk4", frame_free=True, preconditions=HAS_INVERSE, optional="")
+@kernel("q v dt", method="rk4", frame_free=True, preconditions=HAS_INVERSE, without=SCLERONOMIC)
 def geodesic_step(tree: Tree, q: Scalars, v: Scalars, dt: Scalar) -> State:
     """Return (q, v) after the time dt along the geodesic, by the Runge–Kutta method of order four."""
 

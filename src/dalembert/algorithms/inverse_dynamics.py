@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import ExternalForces, Loads, body_forces
-from dalembert.algorithms.declaration import LOADS, later, public
+from dalembert.algorithms.declaration import LOADS, NO_LOADS, later, public
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree
 from dalembert.algorithms.preconditions import KEEPS_CONSTRAINTS, WITHIN_REACH
@@ -45,8 +45,9 @@ def inverse_dynamics(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Un
 
     `a`: dv/dt `(…, nv)` [rad/s^2 or m/s^2]. `external_forces`: `(…, n_bodies, 6)` [N m, N], moment and force
     on each body in body coordinates at its origin, or with `external_frame="world"` in world coordinates at
-    the world's origin. Armature is included; damping, springs, friction and limits are not
-    (`passive_forces`). Recursive Newton-Euler, Featherstone 2008 Table 5.1.
+    the world's origin, with "center" along the world's axes at the body's centre of mass. Armature is
+    included; damping, springs, friction and limits are not (`passive_forces`). Recursive Newton-Euler,
+    Featherstone 2008 Table 5.1.
 
     Other methods for trees: "rnea_spatial" (the table word for word), "rnea_common_frame" (in world
     coordinates), "luh_walker_paul" (3-D vectors, Table 5.2), "liu_jain" (local frames, at the centres of
@@ -98,11 +99,12 @@ def spanning_tree_forces(
     return tree.project_forces(required_forces(tree, q, v, a, tree.gravity, **given), a)  # (3), (4)
 
 
-@public("dynamics", "q v", method="rnea", frame_free=True, loops=True, differentiable=True)
+@public("dynamics", "q v", method="rnea", optional=LOADS, frame_free=True, loops=True, differentiable=True)
 def bias_forces(tree: Tree, q: Scalars, v: Scalars, **given: Unpack[Loads]) -> list[Scalar]:
     """Compute b(q, v) = inverse_dynamics(q, v, 0) `(…, nv)` [N m or N], velocity terms and gravity.
 
-    M a + b = tau. b is C of Featherstone 2008 Eq. 6.1, without external forces.
+    M a + b = tau. b is C of Featherstone 2008 Eq. 6.1, less J^T external of `external_forces`, if there are
+    any.
 
     >>> model = da.models.cart_pole()
     >>> q, v = [0.0, 0.2], [0.5, -1.0]
@@ -229,7 +231,14 @@ def rnea_spatial(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack
 
 
 @public(
-    "dynamics", "q a", name="inertial_forces", method="rnea", frame_free=True, loops=True, differentiable=True
+    "dynamics",
+    "q a",
+    name="inertial_forces",
+    method="rnea",
+    without=NO_LOADS,
+    frame_free=True,
+    loops=True,
+    differentiable=True,
 )
 def differential_inverse_dynamics(tree: Tree, q: Scalars, a: Scalars, *, time: Time = None) -> list[Scalar]:
     """Compute tau = M(q) a `(…, nv)` [N m or N] in linear time, without forming M.

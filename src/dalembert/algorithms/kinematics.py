@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.algorithms.declaration import FRAME_NAME, public
+from dalembert.algorithms.declaration import FRAME_NAME, NO_LOADS, public
 from dalembert.algorithms.dense import total
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
@@ -140,6 +140,7 @@ def body_poses(tree: Tree, q: Scalars, *, time: Scalar | None = None) -> tuple[l
     "q v a",
     name="point_motion",
     method="tree",
+    without=NO_LOADS,
     options={"frame_name": FRAME_NAME},
     returns="tuple[Array, Array, Array]",
     differentiable=True,

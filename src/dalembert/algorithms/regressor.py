@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dalembert.algorithms.declaration import Option, public
+from dalembert.algorithms.declaration import NO_LOADS, Option, public
 from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
@@ -130,6 +130,7 @@ Direction = tuple[list[tuple[int, float]], Motion]
     "identification",
     "q v a",
     method="passes",
+    without=NO_LOADS,
     options=ARMATURE,
     empty=lambda model: (0, len(PARTS) * len(model.bodies)),
 )

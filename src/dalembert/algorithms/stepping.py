@@ -26,7 +26,7 @@ import functools
 from typing import Any, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Leap, Loads, Stabilization
-from dalembert.algorithms.declaration import CONSTRAINED_LOADS, kernel, public
+from dalembert.algorithms.declaration import CONSTRAINED_LOADS, JOINTS_ALONE, kernel, public
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.integrators import (
     Integrator,
@@ -127,7 +127,7 @@ def step_with_passive_forces(
 
 # The configuration manifold, whose algorithms are those of the joints.
 
-_on_manifold = functools.partial(public, "dynamics", method="manifold", optional="")
+_on_manifold = functools.partial(public, "dynamics", method="manifold", without=JOINTS_ALONE)
 _on_manifold("q dv")(configuration.integrate)
 _on_manifold("q0 q1")(configuration.difference)
 _on_manifold("q", preconditions=(CAN_BE_NORMALIZED,), unit_quaternions=False)(configuration.normalize)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.algorithms import regressor
-from dalembert.api.calls import Array, ArrayLike, Check, alternative
+from dalembert.api.calls import Array, ArrayLike, Check, alternative, store_result
 from dalembert.api.declared import (
     coriolis_matrix,
     coriolis_product,
@@ -25,7 +25,6 @@ from dalembert.call.arguments import (
     ArrayArgument,
     Rows,
     as_rows,
-    check_result,
     pick_dtype,
     result_rows,
     with_column_axis,
@@ -47,7 +46,7 @@ def _mass_matrix(model: Model, q: ArrayLike, **options: Any) -> Array:
 
 @alternative("inverse_mass_matrix", is_large)
 def _inverse_mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, **options: Any) -> Array:
-    return _store(np.linalg.inv(_mass_matrix(model, q, **options)), out)
+    return store_result(np.linalg.inv(_mass_matrix(model, q, **options)), out)
 
 
 @alternative("coriolis_matrix", is_large)
@@ -56,7 +55,7 @@ def _coriolis_matrix(
 ) -> Array:
     rows, speeds = with_column_axis(("q", q, model.nq), ("v", v, model.nv))
     columns = coriolis_product(model, rows, speeds, np.eye(model.nv, dtype=rows.dtype), check=check)
-    return _store(np.swapaxes(columns, -1, -2), out)
+    return store_result(np.swapaxes(columns, -1, -2), out)
 
 
 @alternative("mass_matrix_rate", is_large)
@@ -64,7 +63,7 @@ def _mass_matrix_rate(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
     C = coriolis_matrix(model, q, v, check=check)
-    return _store(C + np.swapaxes(C, -1, -2), out)
+    return store_result(C + np.swapaxes(C, -1, -2), out)
 
 
 def _is_large_tree(model: Model) -> bool:
@@ -142,15 +141,6 @@ def _by_columns(name: str) -> None:
 
 _by_columns("inverse_dynamics")
 _by_columns("forward_dynamics")
-
-
-def _store(matrix: Array, out: Array | None) -> Array:
-    """Return a matrix that NumPy assembled, copied into `out` if that is given."""
-    if out is None:
-        return np.ascontiguousarray(matrix)
-    check_result(ArrayArgument("output", matrix.shape[-2:]), out, matrix.shape, matrix.dtype.name)
-    out[...] = matrix
-    return out
 
 
 def _rows(model: Model, values: dict[str, ArrayLike]) -> tuple[Rows, str]:

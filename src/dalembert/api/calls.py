@@ -19,9 +19,10 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
+from dalembert.algorithms.applied_forces import FORCE_FRAMES
 from dalembert.algorithms.declaration import REQUIRED, LibraryFunction
 from dalembert.api.records import RECORDS
-from dalembert.call.arguments import as_array
+from dalembert.call.arguments import ArrayArgument, as_array, check_result
 from dalembert.compiler.library import function, is_large, no_model
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.host.foreign_arrays import is_foreign
@@ -31,8 +32,7 @@ Array: TypeAlias = npt.NDArray[Any]
 ArrayLike: TypeAlias = npt.ArrayLike
 Check: TypeAlias = Literal["raise", "flag", "off"] | None
 """None: "raise" on the CPU; "off" on a GPU, where a check would have to wait for the device."""
-ForceFrame: TypeAlias = Literal["body", "world"]
-FORCE_FRAMES: Final = ("body", "world")
+ForceFrame: TypeAlias = Literal["body", "world", "center"]
 
 Call: TypeAlias = Callable[..., Any]
 FUTURE_ANNOTATIONS: Final = __future__.annotations.compiler_flag
@@ -81,16 +81,19 @@ def _literal(value: object) -> str:
 
 
 DEFINITION: Final = """
-def {name}({parameters}) -> {returns}:
-    if {is_plain}:
+def {name}({parameters}) -> {returns}:{direct}
+    return call_with_options(declared, model, ({arguments},), {{{options}}})
+"""
+"""A public function, written out so that Python itself binds the arguments, as fast as it can."""
+
+DIRECT_CALL: Final = """
+    if {condition}:
         try:  # arrays alone, by place, go straight to machine code
             compiled = model.functions[{key}]
         except (KeyError, AttributeError, TypeError):
             compiled = first_call(declared, model, {key}, {{{static}}})
-        return {record}compiled({arguments}))
-    return call_with_options(declared, model, ({arguments},), {{{options}}})
-"""
-"""A public function, written out so that Python itself binds the arguments, as fast as it can."""
+        return {record}compiled({arguments}))"""
+"""A call without optional arrays, or with external forces alone."""
 
 
 def make_public(declared: LibraryFunction, module: str) -> Call:
@@ -99,17 +102,27 @@ def make_public(declared: LibraryFunction, module: str) -> Call:
     names = [item.partition(":")[0] for item in parameters if item != "*"]
     options = [name for name in names[1:] if name not in declared.arguments]
     absent = [name for name in options if name != "external_frame" and name not in declared.options]
-    is_plain = [f"{' is '.join([*absent, 'None'])}"]
+    condition, static = " is ".join([*absent, "None"]), tuple(declared.options)
+    cases = [(condition, static, declared.arguments)]
     if "external_frame" in options:
-        is_plain.append("external_frame is BODY")
+        loaded = condition.replace("external_forces is ", "") + " and external_forces is not None"
+        cases = [(f"{condition} and external_frame is BODY", static, declared.arguments)]
+        cases.append((loaded, ("external_frame", *static), (*declared.arguments, "external_forces")))
     source = DEFINITION.format(
         name=declared.name,
         parameters=", ".join(parameters),
         returns=declared.returns,
-        is_plain=" and ".join(is_plain) if declared.prepare is None else "False",
-        key=f"({', '.join([repr(declared.name), *declared.options])})",
-        static=", ".join(f'"{name}": {name}' for name in declared.options),
-        record="record(model, *" if declared.returns in RECORDS else "(",
+        direct="".join(
+            DIRECT_CALL.format(
+                condition=condition,
+                key=f"({', '.join([repr(declared.name), *static])})",
+                static=", ".join(f'"{name}": {name}' for name in static),
+                record="record(model, *" if declared.returns in RECORDS else "(",
+                arguments=", ".join(arguments),
+            )
+            for condition, static, arguments in cases
+            if declared.prepare is None
+        ),
         arguments=", ".join(declared.arguments),
         options=", ".join(f'"{name}": {name}' for name in options),
     )
@@ -122,15 +135,21 @@ def make_public(declared: LibraryFunction, module: str) -> Call:
 
 
 def _first_call(declared: LibraryFunction, model: Model, key: object, given: dict[str, Any]) -> Call:
-    """Return what computes a function without optional arrays, kept with the model by static options."""
+    """Return what computes a function without optional arrays, or of external forces alone where their frame
+    is given; kept with the model by static options."""
     if not isinstance(model, Model):
         raise no_model(declared.name, model)
     options = _static_options(declared, model, given)
+    arrays = ("external_forces",) if "external_frame" in given else ()
+    if arrays:
+        options |= force_options(True, given["external_frame"])
     compute = _alternative(declared, model)
     if compute is None:
-        found: Call = function(model, declared.name, options=tuple(options.items()))
-    else:
+        found: Call = function(model, declared.name, arrays=arrays, options=tuple(options.items()))
+    elif not arrays:
         found = functools.partial(compute, model, **options)
+    else:
+        found = lambda *values: compute(model, *values[:-1], external_forces=values[-1], **options)
     with contextlib.suppress(
         TypeError
     ):  # options that cannot be looked up, such as lists, are read each time
@@ -166,13 +185,13 @@ def _call_with_options(
         given = declared.prepare(model, dict(zip(declared.arguments, values, strict=True)) | given)
         arrays = {name: given[name] for name in declared.optional if given[name] is not None}
         values = tuple(given[name] for name in declared.arguments)
-        return _run(model, declared.name, values, arrays, None, {}, given["out"], given["check"])
+        return results(model, declared.name, values, arrays, None, {}, given["out"], given["check"])
     arrays, method, options = read_options(declared, model, given)
     compute = _alternative(declared, model) if method is None else None
     if compute is not None:
         found = compute(model, *values, **arrays, **options, out=given["out"], check=given["check"])
     else:
-        found = _run(model, declared.name, values, arrays, method, options, given["out"], given["check"])
+        found = results(model, declared.name, values, arrays, method, options, given["out"], given["check"])
     record = RECORDS.get(declared.returns)
     return found if record is None else record(model, *found)
 
@@ -195,6 +214,15 @@ _NAMESPACE: Final = {"BODY": "body", "first_call": _first_call, "call_with_optio
 
 
 # Calls of compiled functions by ordinary functions.
+
+
+def store_result(matrix: Array, out: Array | None) -> Array:
+    """Return a matrix that NumPy assembled, copied into `out` if that is given."""
+    if out is None:
+        return np.ascontiguousarray(matrix)
+    check_result(ArrayArgument("output", matrix.shape[-2:]), out, matrix.shape, matrix.dtype.name)
+    out[...] = matrix
+    return out
 
 
 def known_frame(model: Model, name: str) -> str:
@@ -262,22 +290,8 @@ def results(
     out: Array | tuple[Array, ...] | None,
     check: Check,
 ) -> Any:
-    """Return the results of a library function: a tuple, or one array if it has a single result."""
-    given = {key: value for key, value in arrays.items() if value is not None}
-    return _run(model, name, values, given, method, options, out, check)
-
-
-def _run(
-    model: Model,
-    name: str,
-    values: tuple[Any, ...],
-    arrays: dict[str, Any],
-    method: str | None,
-    options: dict[str, Any],
-    out: Any,
-    check: Check,
-) -> Any:
-    """Compile a library function if it is not yet, and call it."""
+    """Return the results of a library function, compiled if it is not yet: a tuple, or one array."""
+    arrays = {key: value for key, value in arrays.items() if value is not None}
     key = (name, method, tuple(arrays), tuple(options.items()), "float64")
     try:
         compiled = model.functions[key]

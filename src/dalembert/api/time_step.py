@@ -16,6 +16,7 @@ from dalembert.api.calls import (
     checked_time_step,
     force_options,
     results,
+    store_result,
 )
 from dalembert.api.declared import forward_kinematics
 from dalembert.call.arguments import as_array
@@ -83,7 +84,17 @@ def step(
     )
 
 
-def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, force: ArrayLike) -> Array:
+def force_at_point(
+    model: Model,
+    q: ArrayLike,
+    body: str,
+    point: ArrayLike,
+    force: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
     """Return the external forces `(…, n_bodies, 6)` of a force on one body: n = R^T ((r - p) x f), R^T f.
 
     `force (…, 3)`: f [N], acting at `point (…, 3)`: r [m], both in world coordinates; R and p are the body's
@@ -101,11 +112,11 @@ def force_at_point(model: Model, q: ArrayLike, body: str, point: ArrayLike, forc
     index = model.body(body).index
     require_numpy("q", q)
     at, push = as_array("point", point, (3,)), as_array("force", force, (3,))
-    pose = forward_kinematics(model, q)[body]
+    pose = forward_kinematics(model, q, time=time, check=check)[body]
     arm = np.einsum("...ji,...j->...i", pose.rotation, at - pose.translation)
     push = np.einsum("...ji,...j->...i", pose.rotation, push)
     arm, push = np.broadcast_arrays(arm, push)
     wrench = np.concatenate([np.cross(arm, push), push], axis=-1)
     forces = np.zeros((*wrench.shape[:-1], len(model.bodies), 6), pose.rotation.dtype)
     forces[..., index, :] = wrench
-    return forces
+    return store_result(forces, out)

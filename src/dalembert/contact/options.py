@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeAlias, final
@@ -12,6 +11,7 @@ import numpy as np
 
 from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
 from dalembert.errors import ArgumentError, DtypeError, items_of, short_repr, whole_number
+from dalembert.host import warn_renamed
 from dalembert.model.model import Model, require_model
 
 PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | None
@@ -109,10 +109,7 @@ class Rigid(_PairOptions):
 
     def __post_init__(self) -> None:
         if self.mending is not None:
-            told = (
-                "Rigid: mending is now called position_correction; the old name works until the next release"
-            )
-            warnings.warn(told, DeprecationWarning, stacklevel=3)
+            warn_renamed("Rigid", "mending", "position_correction", frames=4)
             object.__setattr__(self, "position_correction", self.mending)
             object.__setattr__(self, "mending", None)
         self._check("iterations", "nearest")

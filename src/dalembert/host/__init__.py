@@ -18,6 +18,12 @@ def names_of_modules(package: str, modules: Mapping[str, str]) -> dict[str, Any]
     }
 
 
+def warn_renamed(function: str, old: str, new: str, frames: int = 3) -> None:
+    """Warn the caller of a public function, so many frames up, that an option has a new name."""
+    told = f"{function}: {old} is now called {new}; the old name works until the next release"
+    warnings.warn(told, DeprecationWarning, stacklevel=frames)
+
+
 def moved_names(package: str, moved: Mapping[str, Sequence[str] | Mapping[str, str]]) -> Callable[[str], Any]:
     """Return a module's `__getattr__` that looks the names up in their new modules, with a warning.
 

@@ -225,7 +225,8 @@ def inverse_dynamics(
     """Compute the forces along a clip: tau = M(q) a + b(q, v) - J^T external `(T, nv)` [N m or N].
 
     `external_forces`: `(T, n_bodies, 6)` or one set for all frames, moment and force on each body in body
-    coordinates, or in world coordinates with `external_frame="world"`; for example measured contact forces.
+    coordinates, or with `external_frame="world"` or "center" as in `da.inverse_dynamics`; for example
+    measured contact forces.
     `method`: another algorithm for the same forces, see `da.inverse_dynamics`. `check="off"`: for linkages,
     whose recorded accelerations do not satisfy the loops to rounding; the forces are then those of the
     nearest motion. Inverse dynamics of the animation lecture; Featherstone 2008 Table 5.1 at every frame.

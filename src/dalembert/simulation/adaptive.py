@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.algorithms.aligned import aligned
+from dalembert.algorithms.applied_forces import Loads
 from dalembert.algorithms.integrators import CentroidalCoordinates, State, StepConditions
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.stepping import T_STAB
+from dalembert.api.calls import ForceFrame, force_options
 from dalembert.call.arguments import Array, ArrayArgument, as_array
 from dalembert.compiler.compiled import compile
 from dalembert.compiler.execution import CompiledFunction
@@ -23,8 +25,9 @@ from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
 from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
+from dalembert.host import warn_renamed
 from dalembert.model.model import Model
-from dalembert.motion.clip import MAX_FRAMES, Frames
+from dalembert.motion.clip import MAX_FRAMES, Frames, finite_array
 from dalembert.simulation.drives import Policy, recorded_policy
 from dalembert.simulation.initial_state import require_closed_loops, require_finite
 from dalembert.simulation.trajectory import Trajectory
@@ -134,8 +137,14 @@ class FlyingSystem:
     Quaternions in x need not have unit norm. Passive forces act.
     """
 
-    def __init__(self, model: Model, tau: npt.ArrayLike | Policy | None) -> None:
+    def __init__(
+        self, model: Model, tau: npt.ArrayLike | Policy | None, forces: npt.ArrayLike | None, frame: str
+    ) -> None:
+        """`forces`: external forces in the frame `frame`, held; None for none."""
         self.model, self.held = model, np.zeros(model.nv)
+        self.frame = force_options(forces, frame).get("external_frame")
+        given = () if forces is None else (forces,)
+        self._loads = [finite_array("external_forces", x, (len(model.bodies), 6)) for x in given]
         self.policy = recorded_policy(tau, model) if callable(tau) else None
         if tau is not None and not callable(tau):
             self.held = as_array("tau", tau, (model.nv,))
@@ -147,23 +156,29 @@ class FlyingSystem:
         self._positions = sum(body.nq for body in self._bodies)
         functions = () if self.policy is None else (self.policy,)
         self._rates, self._there, self._back = kept_kernel(
-            model, ("flying system",), functions, self._compile
+            model, ("flying system", self.frame), functions, self._compile
         )
 
     def _compile(self) -> tuple[CompiledFunction, CompiledFunction, CompiledFunction]:
         """Compile the rates, the map to x and the map back."""
-        model, policy = self.model, self.policy
+        model, policy, frame = self.model, self.policy, self.frame
         stabilization = T_STAB if is_constrained(model) and model.closure is None else None
 
         def now(time: Any) -> Any:
             return time if model.time_dependent else None
 
         def rates(model: Model, time: Any, y: Any, w: Any, tau: Any) -> Any:
+            return loaded_rates(model, time, y, w, tau, None)
+
+        def loaded_rates(model: Model, time: Any, y: Any, w: Any, tau: Any, external_forces: Any) -> Any:
             tree = aligned(model)
             coordinates = CentroidalCoordinates(tree, now(time))
             whole = coordinates.from_centroidal(State(list(y), list(w)), 0.0)
             forces = tau if policy is None else policy(model, time, whole.q, whole.v)
-            conditions = StepConditions(tree, forces, {"time": now(time)}, True, stabilization)
+            loads: Loads = {"time": now(time)}
+            if frame is not None:
+                loads |= {"external_forces": external_forces, "external_frame": frame}
+            conditions = StepConditions(tree, forces, loads, True, stabilization)
             found = coordinates.rates(whole, conditions.acceleration(whole.q, whole.v, 0.0))
             return found.q, found.v
 
@@ -176,12 +191,12 @@ class FlyingSystem:
             return found.q, found.v
 
         shapes = {"y": self._positions, "w": sum(body.nv for body in self._bodies)}
-        onward = compile(rates, model, inputs=shapes)
+        onward = compile(rates if frame is None else loaded_rates, model, inputs=shapes)
         return onward, compile(there, model), compile(back, model, inputs=shapes)
 
     def rate(self, t: float, x: Array) -> Array:
         """Return dx/dt."""
-        return np.concatenate(self._rates(t, *np.split(x, [self._positions]), self.held))
+        return np.concatenate(self._rates(t, *np.split(x, [self._positions]), self.held, *self._loads))
 
     def to_centroidal(self, q: Array, v: Array) -> Array:
         """Return x of a state."""
@@ -409,9 +424,12 @@ def integrate_adaptive(
     rtol: float = 1e-8,
     atol: float = 1e-10,
     events: Event | EventFunction | Iterable[Event | EventFunction] | None = (),
-    start: float = 0.0,
+    external_forces: npt.ArrayLike | None = None,
+    external_frame: ForceFrame = "body",
+    time: float = 0.0,
     max_step: float = math.inf,
     max_steps: int = 100_000,
+    start: float | None = None,
 ) -> AdaptiveMotion:
     """Integrate the motion from (q, v) over `duration` [s] with an error per step of at most atol + rtol |x|.
 
@@ -423,8 +441,9 @@ def integrate_adaptive(
 
     `tau`: None, `(nv,)` held, or a policy `f(model, t, q, v)` on generic scalars, evaluated at all times, not
     held. `events`: functions g(t, q, v) of one sample's arrays, or `Event`s; where g changes its sign, time
-    and state are found on the polynomial through the step, and a terminal one ends the motion. `start` [s]:
-    the time at the beginning. `max_step` [s] bounds the steps.
+    and state are found on the polynomial through the step, and a terminal one ends the motion.
+    `external_forces` `(n_bodies, 6)` and `external_frame` as in `da.inverse_dynamics`, held. `time` [s]: that
+    at the beginning. `max_step` [s] bounds the steps. `start` is the former name of `time`.
 
     Featherstone 2008 section 10.1.
 
@@ -444,7 +463,10 @@ def integrate_adaptive(
         )
     require_finite("q", q0)
     require_finite("v", v0)
-    span, t = _number("duration", duration, least=0.0), _number("start", start)
+    span, t = _number("duration", duration, least=0.0), _number("time", time)
+    if start is not None:
+        t = _number("start", start)
+        warn_renamed("integrate_adaptive", "start", "time")
     tolerances = _number("rtol", rtol, least=0.0), _number("atol", atol, least=0.0)
     if tolerances[0] < 1e-14 and tolerances[1] <= 0.0:
         raise ArgumentError(f"integrate_adaptive: rtol={rtol}, atol={atol} ask for more than rounding allows")
@@ -459,7 +481,7 @@ def integrate_adaptive(
             "give a policy, or take da.rollout"
         )
     require_closed_loops(model, q0, v0, np.array(t))
-    system = FlyingSystem(model, tau)
+    system = FlyingSystem(model, tau, external_forces, external_frame)
     watches = Watches(system, events, t, q0, v0)
 
     def error_scale(x: Array) -> Array:
@@ -501,15 +523,15 @@ def integrate_adaptive(
             break
         h, last = min(longest, length * next_factor(measure, last)), measure
         x, k1 = system.normalize_quaternions(new), K[6]
-    time, states, speeds = np.array([t]), q0[np.newaxis], v0[np.newaxis]
+    times, states, speeds = np.array([t]), q0[np.newaxis], v0[np.newaxis]
     if spans:  # the last one may end early
-        time = np.array([*(span.start for span in spans), t])
-        ends = np.vstack([*(span.x for span in spans), spans[-1].at(time[-1:])])
-        states, speeds = system.from_centroidal(time, ends)
+        times = np.array([*(span.start for span in spans), t])
+        ends = np.vstack([*(span.x for span in spans), spans[-1].at(times[-1:])])
+        states, speeds = system.from_centroidal(times, ends)
         states[0], speeds[0] = q0, v0
     happenings = tuple(watches.happenings)
     return AdaptiveMotion(
-        model, time, states, speeds, happenings, rejected, evaluations, tuple(spans), system
+        model, times, states, speeds, happenings, rejected, evaluations, tuple(spans), system
     )
 
 

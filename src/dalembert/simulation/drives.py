@@ -61,7 +61,7 @@ def series(name: str, given: npt.ArrayLike, own: tuple[int, ...], steps: int) ->
 class Asked:
     """Joint forces that a Python function gives step by step, written where the kernel reads them."""
 
-    def __init__(self, callback: Callback, values: Array, start: float, dt: Array) -> None:
+    def __init__(self, callback: Callback, values: Array, start: Array, dt: Array) -> None:
         """`values (…, steps, nv)`: what the kernel reads."""
         self._callback = callback
         self._start, self._dt = start, dt

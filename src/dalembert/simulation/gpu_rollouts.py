@@ -35,7 +35,7 @@ UNWANTED: Final = ("lasted", "fault", "memory", "account")
 
 def rollout_on_gpu(asked: RolloutRequest) -> Trajectory:
     """Take all steps in one launch."""
-    _refuse(asked.observers, asked.callback)
+    _refuse(asked)
     plan = replace(asked.plan, watch=False)  # its pass costs a sixth of the speed of contact steps there
     asked, inputs = replace(asked, plan=plan), asked.inputs()
     values = asked.initial() | {name: item.values for name, item in inputs.items()} | {**asked.parameters}
@@ -91,13 +91,20 @@ def _arithmetic(values: Sequence[object]) -> Arithmetic:
     return found
 
 
-def _refuse(observers: Mapping[str, object], callback: object) -> None:
-    if callback is not None:
+def _refuse(asked: RolloutRequest) -> None:
+    if asked.callback is not None:
         raise ArgumentError(
             "rollout: a callback is called on the host before each step; on a GPU give controls, a policy or "
             "a Servo, or call da.step in a loop"
         )
-    others = [name for name in observers if name not in IN_STEPS]
+    if asked.check not in (None, "off"):
+        raise ArgumentError(
+            f'rollout: check="{asked.check}" would have to wait for the GPU; check the start with '
+            "da.forward_kinematics(model, q0, check=…), or leave check out"
+        )
+    if asked.out is not None:
+        raise ArgumentError("rollout: out is for arrays on the host; a GPU's frames have memory of their own")
+    others = [name for name in asked.observers if name not in IN_STEPS]
     if others:
         raise ArgumentError(
             f'rollout: "{others[0]}" is not observed on a GPU; compute it from the frames, for instance '
@@ -127,11 +134,11 @@ def _trajectory(
         if "tau" in streams and tau.shape[-2] > 1:
             tau = tau[..., every - 1 :: every, :]
         found["tau"] = kind.expand(tau, (*batch, frames, plan.model.nv))
-    dt, clock = values["dt"], np.arange(0, steps + 1, every)
+    dt, start, clock = values["dt"], values["start"][..., np.newaxis], np.arange(0, steps + 1, every)
     if is_on_gpu(dt):
-        time = values["start"] + dt[..., None] * on_gpu(clock)
+        time = (on_gpu(start) if start.size > 1 else start.item()) + dt[..., None] * on_gpu(clock)
     else:
-        time = values["start"] + np.asarray(dt)[..., np.newaxis] * clock
+        time = start + np.asarray(dt)[..., np.newaxis] * clock
     record = None
     if plan.record and plan.contact is not None and plan.pairs:
         chosen = (("nearest", str(k + 1)) for k in range(plan.selection.active_count))

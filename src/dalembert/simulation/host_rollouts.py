@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 
 from dalembert.algorithms.stepping import INTEGRATORS
-from dalembert.call.arguments import Array, as_array
+from dalembert.call.arguments import Array, ArrayArgument, Rows, as_array, result_rows
 from dalembert.compiler.rollout_execution import RolloutRun
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
@@ -24,7 +23,7 @@ from dalembert.model.model import Model
 from dalembert.simulation.drives import Asked, Callback, Series, series
 from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observer, evaluate_observers
-from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, StepPlan, reported_gain
+from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, REJECTED, StepPlan, reported_gain
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
 
 # Records of contact points, some of which are selected anew in each step.
@@ -70,7 +69,6 @@ def contact_record(
 Contact: TypeAlias = str | Rigid | Compliant | None
 
 CONTACTS: Final = ("rigid", "compliant")
-FRAMES: Final = ("body", "world", "center")
 
 MAX_STEPS: Final = 2**53
 """Steps are counted in float64 beside the state, which is exact up to this number."""
@@ -136,13 +134,12 @@ def require_room(model: Model, batch: tuple[int, ...], frames: int) -> None:
     require_memory(f"rollout: {frames} frames of {math.prod(batch)} samples", size, FEWER_FRAMES)
 
 
-def checked_start(time: object) -> float:
-    """Return the time of the first frame [s]."""
-    if isinstance(time, int | float | np.integer | np.floating) and not isinstance(time, bool):
-        with contextlib.suppress(OverflowError):  # an int beyond all floats
-            if math.isfinite(float(time)):
-                return float(time)
-    raise ArgumentError(f"rollout: start is {short_repr(time)}; give a finite time [s]")
+def checked_times(name: str, time: object) -> Array:
+    """Return the time of the first frame [s], or one for each sample; the option `start` is one number."""
+    found = as_array(name, time, ())
+    if not np.isfinite(found).all() or (name == "start" and found.ndim):
+        raise ArgumentError(f"rollout: {name} is {short_repr(time)}; give a finite time [s]")
+    return found
 
 
 def require_function(name: str, given: object, arguments: str) -> None:
@@ -170,18 +167,20 @@ class RolloutRequest:
     plan: StepPlan
     given: Mapping[str, Any]
     dt: Any
-    start: float
+    time: Array
     steps: int
     every: int
     parameters: Mapping[str, Any]
     observers: Mapping[str, Observer | None]
     callback: Callback | None
     progress: Callable[[int, int], None] | None
+    out: object
+    check: str | None
 
     def initial(self) -> dict[str, Any]:
         """Return the state that steps begin with, and the arguments that are the same in all of them."""
         q, v, controls = self.given["q0"], self.given["v0"], self.given["controls"]
-        found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.start}
+        found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.time}
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
         return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
@@ -210,16 +209,18 @@ class StepInput(NamedTuple):
 def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     """Take all steps of a rollout of arrays on the host."""
     plan, given, dt, start, steps, every = (
-        asked.plan, asked.given, asked.dt, asked.start, asked.steps, asked.every
+        asked.plan, asked.given, asked.dt, asked.time, asked.steps, asked.every
     )  # fmt: skip
+    check = asked.check or "raise"
     model = plan.model
     for name, value in given.items():
         require_numpy(name, value)
     q, v = as_array("q0", given["q0"], (model.nq,)), as_array("v0", given["v0"], (model.nv,))
     require_room(model, q.shape[:-1], 0)
     require_room(model, v.shape[:-1], 0)
-    require_finite("q0", q)
-    require_finite("v0", v)
+    if check == "raise":
+        require_finite("q0", q)
+        require_finite("v0", v)
     own = {name: np.shape(model.value(name)) for name in asked.parameters}
     values = {name: as_array(name, asked.parameters[name], own[name]).copy() for name in own}
     asked = replace(asked, given={**given, "q0": q, "v0": v})
@@ -230,7 +231,7 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         else series("controls" if name == "tau" else name, array, shapes[name], steps)
         for name, (array, held) in asked.inputs().items()
     }
-    batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape}
+    batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape, "time": start.shape}
     batches |= {name: value.shape[: value.ndim - len(own[name])] for name, value in values.items()}
     for name, item in acting.items():
         axes = item.values.ndim - len(shapes[name]) - item.stepwise
@@ -241,7 +242,9 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         if asked.callback is not None:
             acting["tau"] = Series(np.zeros((*batch, steps, model.nv)), True)
             callback = Asked(asked.callback, acting["tau"].values, start, dt)
-        time = start + dt[..., np.newaxis] * np.arange(0, steps + 1, every)
+        time = start[..., np.newaxis] + dt[..., np.newaxis] * np.arange(0, steps + 1, every)
+        kept = [ArrayArgument(x, (time.shape[-1], n)) for x, n in (("q", model.nq), ("v", model.nv))]
+        frames = result_rows(kept, Rows(batch, math.prod(batch), ()), "float64", asked.out)
         kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
         arrays = asked.initial() | {name: item.values for name, item in acting.items()}
         run = kernel.start(**arrays, steps=steps, every=every, parameters=values or None)
@@ -250,16 +253,24 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
             f"rollout: {steps // every} frames of this model are more than memory holds; {FEWER_FRAMES}"
         ) from error
     begun = run.state["q"].copy(), run.state["v"].copy()
-    require_closed_loops(model, *begun, time[..., 0], values)
-    if (said := overlaps(model, plan.selection, plan.points, begun[0], values)) is not None:
+    rejected = np.zeros(batch, bool)
+    if check != "off":
+        rejected |= require_closed_loops(model, *begun, time[..., 0], values, flag=check == "flag")
+    said = None if check == "off" else overlaps(model, plan.selection, plan.points, begun[0], values)
+    if said is not None:
         soft = isinstance(plan.contact, Compliant)
         how = "springs part them" if soft else "they are moved apart without a push"
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
-    interrupted = _advance(run, asked.progress, callback)
-    return _trajectory(plan, run, time, begun, acting.get("tau"), asked.observers, values, interrupted)
+    interrupted = _advance(run, asked.progress, callback, check)
+    if check == "flag":
+        rejected |= (run.refused_at >= 0) | ~np.isfinite(np.concatenate(begun, axis=-1)).all(axis=-1)
+    memory = [item.array for item in frames]
+    return _trajectory(asked, run, time, begun, memory, acting.get("tau"), values, rejected, interrupted)
 
 
-def _advance(run: RolloutRun, progress: Callable[[int, int], None] | None, asked: Asked | None) -> bool:
+def _advance(
+    run: RolloutRun, progress: Callable[[int, int], None] | None, asked: Asked | None, check: str
+) -> bool:
     """Take all steps; True if Ctrl-C came first."""
     try:
         while run.done < run.steps:
@@ -267,7 +278,7 @@ def _advance(run: RolloutRun, progress: Callable[[int, int], None] | None, asked
                 asked.before(run.done, run.state["q"], run.state["v"])
             first = run.done == 0
             run.advance(None if asked is None else 1)
-            if first:
+            if first and check == "raise":
                 run.require_accepted()
             if progress is not None:
                 progress(run.done, run.steps)
@@ -277,16 +288,18 @@ def _advance(run: RolloutRun, progress: Callable[[int, int], None] | None, asked
 
 
 def _trajectory(
-    plan: StepPlan,
+    asked: RolloutRequest,
     run: RolloutRun,
     time: Array,
     begun: tuple[Array, Array],
+    memory: list[Array],
     tau: Series | None,
-    observers: Mapping[str, Observer | None],
     parameters: Mapping[str, Array],
+    rejected: Array,
     interrupted: bool,
 ) -> Trajectory:
-    batch, frames = run.refused_at.shape, run.done // run.every
+    """Return the frames until now; `memory`: where those of q and v go; `rejected`: samples to be flagged."""
+    plan, observers, batch, frames = asked.plan, asked.observers, rejected.shape, run.done // run.every
     samples = (slice(None),) * len(batch)
     found = {
         name: array[(*samples, slice(frames))] for name, array in zip(plan.results, run.outputs, strict=True)
@@ -295,8 +308,12 @@ def _trajectory(
     def from_start(first: Array, later: Array) -> Array:
         return np.concatenate([first[(*samples, np.newaxis)], later], axis=len(batch))
 
-    q, v = from_start(begun[0], found["q"]), from_start(begun[1], found["v"])
-    observed = evaluate_observers(plan.model, observers, time[..., : frames + 1], q, v, parameters)
+    q, v = (x[..., : frames + 1, :] for x in memory) if interrupted else memory
+    for x, first, later in zip((q, v), begun, (found["q"], found["v"]), strict=True):
+        x[..., 0, :], x[..., 1:, :] = first, later
+        x[rejected] = np.nan
+    times = time[..., : frames + 1]
+    observed = evaluate_observers(plan.model, observers, times, q, v, parameters, asked.check)
     if "contact_work" in observers:
         observed["contact_work"] = from_start(np.zeros(batch), found["work"])
     if "contact_forces" in observers:
@@ -314,10 +331,11 @@ def _trajectory(
             found["memory"][..., len(plan.points) :, -1] if plan.selection.active_count else none,
             lambda which: plan.selection.active_names(plan.model, which),
         )
-    fault, lasted = run.state["fault"].astype(int), run.state["lasted"].astype(int)
+    fault = np.where(rejected, CAUSES.index(REJECTED), run.state["fault"]).astype(int)
+    lasted = np.where(rejected, 0, run.state["lasted"]).astype(int)
     trajectory = Trajectory(
         model=plan.model,
-        time=(time if time.ndim == 1 else np.broadcast_to(time, (*batch, time.shape[-1])))[..., : frames + 1],
+        time=times if times.ndim == 1 else np.broadcast_to(times, (*batch, times.shape[-1])),
         q=q,
         v=v,
         tau=found["tau"] if tau is None else tau.at_frames(batch, frames, run.every),

@@ -35,13 +35,20 @@ def require_finite(name: str, array: Array) -> None:
 
 
 def require_closed_loops(
-    model: Model, q: Array, v: Array, time: Array, parameters: Mapping[str, Array] | None = None
-) -> None:
-    """Refuse states in which a loop is open or about to open."""
+    model: Model,
+    q: Array,
+    v: Array,
+    time: Array,
+    parameters: Mapping[str, Array] | None = None,
+    *,
+    flag: bool = False,
+) -> Array:
+    """Refuse states in which a loop is open or about to open, or return which are so with `flag`."""
+    found = np.zeros(q.shape[:-1], bool)
     if not is_constrained(model) or model.closure is not None:
-        return
+        return found
     times = np.broadcast_to(time, q.shape[:-1])
-    values = parameters or {}
+    values, check = parameters or {}, "off" if flag else "raise"
 
     def equations(tree: Model, q: Any, v: Any, time: Any) -> Any:
         found = constraint_equations(tree, q, v, time=time if tree.time_dependent else None)
@@ -49,20 +56,22 @@ def require_closed_loops(
 
     shapes = {"q": (model.nq,), "v": (model.nv,), "time": ()}
     kernel = compiled_for_pairs(model, "loop equations", equations, shapes, parameters=tuple(values))
-    gap, rate = kernel(q, v, times, parameters=values or None)
+    gap, rate = kernel(q, v, times, parameters=values or None, check=check)
     gap, rate = np.abs(gap).max(axis=-1, initial=0.0), np.abs(rate).max(axis=-1, initial=0.0)
     fast = MAX_RELATIVE_GAP_RATE * np.maximum(np.abs(v).max(axis=-1, initial=0.0), 1.0)
     for wrong, number, fact in (
         (gap > MAX_LOOP_GAP, gap, "loops or constraints are open by {:.3g} m or rad"),
         (rate > fast, rate, "the velocities open loops or break constraints at {:.3g} m/s or rad/s"),
     ):
-        if np.any(wrong):
+        found |= wrong
+        if np.any(wrong) and not flag:
             sample = tuple(np.argwhere(wrong)[0].tolist())
             place = f" of sample {sample}" if q.ndim > 1 else ""
             raise StateError(
                 f"in the start{place} {fact.format(float(number[sample]))}; "
                 "da.constraints.close_loops(model, q, v) gives the nearest state that fits"
             )
+    return found
 
 
 def overlaps(
@@ -87,7 +96,7 @@ def overlaps(
     deep = gap.min(axis=-1) < -MIN_REPORTED_OVERLAP
     if not np.any(deep):
         return None
-    place = np.unravel_index(int(np.argmin(gap)), gap.shape)
+    place = np.unravel_index(int(np.nanargmin(gap)), gap.shape)
     number = int(place[-1])
     if number < len(names):
         first, second = names[number]

@@ -73,6 +73,7 @@ def evaluate_observers(
     q: Array,
     v: Array,
     parameters: Mapping[str, Array],
+    check: str | None = None,
 ) -> dict[str, Array]:
     """Evaluate the observers of states at all frames, `(…, T+1, …)`."""
     times = np.ascontiguousarray(np.broadcast_to(time, q.shape[:-1]))
@@ -83,7 +84,7 @@ def evaluate_observers(
             continue
         function = _OF_STATES[name] if own is None else own
         found = _compile_observer(model, name, function, tuple(values))(
-            times, q, v, parameters=values or None
+            times, q, v, parameters=values or None, check=check
         )
         if isinstance(found, tuple):
             raise ArgumentError(

@@ -6,21 +6,23 @@ from collections.abc import Callable, Mapping
 
 import numpy.typing as npt
 
-from dalembert.api.calls import checked_time_step
+from dalembert.algorithms.applied_forces import FORCE_FRAMES
+from dalembert.api.calls import Array, Check, checked_time_step
+from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.library import no_model
 from dalembert.control import Servo
 from dalembert.errors import ArgumentError, DtypeError, require_choice, require_flag
+from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
 from dalembert.simulation.drives import Callback, Policy, drive_of
 from dalembert.simulation.host_rollouts import (
-    FRAMES,
     Contact,
     RolloutRequest,
     checked_contact,
     checked_integrator,
-    checked_start,
     checked_steps,
+    checked_times,
     require_function,
     rollout_on_host,
     whole,
@@ -48,8 +50,11 @@ def rollout(
     record_contacts: bool = True,
     parameters: Mapping[str, object] | None = None,
     reset: npt.ArrayLike | None = None,
-    start: float = 0.0,
+    time: npt.ArrayLike = 0.0,
+    out: tuple[Array, Array] | None = None,
+    check: Check = None,
     progress: Callable[[int, int], None] | None = None,
+    start: float | None = None,
 ) -> Trajectory:
     """Simulate `steps` steps of dt [s] from (q0, v0).
 
@@ -77,8 +82,12 @@ def rollout(
     forces and contacts of a frame are those of its last step. `record_contacts=False` leaves out the record
     of contact points. `parameters`: values of the model, as in `da.compile`.
     `reset (…, steps)`: where it is not zero, a sample restarts before that step: from its q0 and v0, at the
-    time `start`, without cached contact impulses and faults.
-    `start` [s]: the time of the first frame. `progress(done, steps)` is called several times a second.
+    time `time`, without cached contact impulses and faults.
+    `time` [s]: that of the first frame, a number, or one for each sample `(…,)`. `out`: two arrays for the
+    frames of q and v, `(…, T+1, nq)` and `(…, T+1, nv)`. `check`: "raise" refuses a start that is not finite,
+    with a quaternion that is not of unit norm or with open loops; "flag" makes the frames of such samples NaN
+    and reports them in `failed_at`; "off" checks nothing. `progress(done, steps)` is called several times a
+    second. `start` is the former name of `time`.
 
     A sample whose step is not finite, or whose velocities exceed 1e6, stays in its last valid state, and is
     reported in `failed_at` and `cause` of the trajectory; the others continue. A sample that gains energy
@@ -107,7 +116,7 @@ def rollout(
         raise ArgumentError("rollout: give controls or a callback, not both")
     require_function("callback", callback, "t, q, v")
     require_function("progress", progress, "done, steps")
-    require_choice("external_frame", external_frame, FRAMES)
+    require_choice("external_frame", external_frame, FORCE_FRAMES)
     plan = StepPlan.of(
         model,
         law,
@@ -122,11 +131,16 @@ def rollout(
     )
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
-    begin = checked_start(start)
+    if start is not None:
+        time = checked_times("start", start)
+        warn_renamed("rollout", "start", "time")
+    if check is not None:
+        require_choice("check", check, CHECKS)
     if parameters is not None and not isinstance(parameters, Mapping):
         raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
+    begin, values = checked_times("time", time), parameters or {}
     asked = RolloutRequest(
-        plan, given, span, begin, count, spacing, parameters or {}, observers, callback, progress
+        plan, given, span, begin, count, spacing, values, observers, callback, progress, out, check
     )
     if any(is_on_gpu(value) for value in (*given.values(), dt, *targets, *asked.parameters.values())):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU

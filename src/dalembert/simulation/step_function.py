@@ -39,11 +39,9 @@ from dalembert.contact.pairs import ContactPair
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor
 from dalembert.model.model import Model
-from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, recorded_policy
-from dalembert.spatial import Force, Transform, Vec3
 
 # A watch for energy that no work explains.
 #
@@ -126,6 +124,9 @@ MAX_SPEED = 1e6
 MAX_POSITION = 1e12
 """A simulation whose position variables exceed this [rad, m], or joint forces this [N, N m], has blown up."""
 
+REJECTED = "the start is not finite, has a quaternion that is not of unit norm, or has open loops"
+"""The cause of samples that are flagged before their first step."""
+
 CAUSES = (
     "",
     "controls are not finite",
@@ -134,6 +135,7 @@ CAUSES = (
     "external forces are not finite",
     "more points touch than a step considers: between moving bodies the `nearest` of its contact option, "
     "between a shape and boxes of the world those of four boxes",
+    REJECTED,
 )
 """The cause of failure for each number in `fault`."""
 
@@ -337,14 +339,17 @@ class StepPlan:
         q, dt = given["q"], given["dt"]
         time = given["start"] + given["lasted"] * dt
         tau, motors = self._controls(model, given, time)
-        poses = forward_kinematics(model, q) if self.pairs or self.external_frame == "center" else None
-        seen = self.selection.points(poses, dt) if poses and self.pairs else NearestPoints([], [], 0.0)
+        seen = NearestPoints([], [], 0.0)
+        if self.pairs:
+            seen = self.selection.points(forward_kinematics(model, q), dt)
         candidates = seen.candidates
         if seen.point_ids:
             given["memory"] = match_memory(
                 seen.point_ids, given["memory"], self._fresh(1)[0], self.selection.counts
             )
-        acting = self._external(model, given, poses)
+        acting: dict[str, Any] = {}
+        if self.external_frame is not None:
+            acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
         after, applied = self._step(model, given, tau, motors, time, candidates, acting)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
@@ -464,17 +469,6 @@ class StepPlan:
             return given["tau"], []
         return forces_of(self.policy, model, time, given["q"], given["v"]), []
 
-    def _external(
-        self, model: Model, given: dict[str, Any], poses: PerBody[Transform] | None
-    ) -> dict[str, Any]:
-        """Return external forces and their frame, as `algorithms` take them; {} without such forces."""
-        if self.external_frame is None:
-            return {}
-        forces, frame = given["external_forces"], self.external_frame
-        if frame == "center" and poses is not None:
-            forces, frame = _at_centers(model, poses, forces), "body"
-        return {"external_forces": forces, "external_frame": frame}
-
     def _step(
         self,
         model: Model,
@@ -546,15 +540,3 @@ def _loads(
         for body, sign in body_signs(item, len(model.bodies)):
             sums[body] = [a + b * sign for a, b in zip(sums[body], force, strict=True)]
     return sums
-
-
-def _at_centers(model: Model, poses: PerBody[Transform], given: Any) -> list[Force]:
-    """Return forces in body coordinates at the bodies' origins, from (moment, force) along world axes at
-    their centres of mass.
-    """
-    found = []
-    for body, six in zip(model.bodies, given, strict=True):
-        R = poses[body].R
-        moment, force = R.transposed_times(Vec3(*six[:3])), R.transposed_times(Vec3(*six[3:]))
-        found.append(Force(moment + body.inertia.com.cross(force), force))
-    return found

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Unpack, final
 
-from dalembert.algorithms.applied_forces import Loads, body_forces
+from dalembert.algorithms.applied_forces import Loads, body_center, body_forces
 from dalembert.algorithms.dense import Matrix, zeros
 from dalembert.algorithms.derivatives import joint_rates
 from dalembert.algorithms.kinematics import require_centers_of_mass
@@ -166,8 +166,7 @@ def guenter_rose(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack
     require_centers_of_mass(tree, "guenter_rose")
     f_x = body_forces(tree, q, **given)
     links = _outward(tree, q, v, a, given.get("time"))
-    in_world = given.get("external_frame") == "world"
-    turned = _turned_forces(tree, links, f_x) if f_x is not None and in_world else None
+    turned = None if f_x is None else _turned_forces(tree, links, f_x, given.get("external_frame", "body"))
     forces = _inward(tree, links, f_x, turned)
     return GuenterRose(
         *_joint_forces(tree, links, forces),
@@ -265,15 +264,23 @@ def _across_joint(
     return Moving(d_omega, d_omega_dot, d_Omega, d_s_ddot)
 
 
-def _turned_forces(tree: Tree, links: PerBody[_Link], f_x: PerBody[Force]) -> PerBody[_Partials]:
+def _turned_forces(
+    tree: Tree, links: PerBody[_Link], f_x: PerBody[Force], frame: str
+) -> PerBody[_Partials] | None:
     """Return -d f_x of forces that are constant in the world:
-    in a body that moves by s they turn by -s x* f."""
+    in a body that moves by s they turn by -s x* f, those at its centre of mass by its rotation about that."""
+    if frame == "body":
+        return None
 
     def step(body: Body, above: dict[Along, Motion]) -> tuple[dict[Along, Motion], _Partials]:
         joint = links[body].joint
         moved = {x: joint.X.apply(s) for x, s in above.items()}
         moved |= {Along("q", body.index, k): s for k, s in enumerate(joint.S)}
-        return moved, _Partials({x: s.cross(f_x[body]) for x, s in moved.items()})
+        turns = moved
+        if frame == "center":
+            center = body_center(body)
+            turns = {x: Motion(s.angular, center.cross(s.angular)) for x, s in moved.items()}
+        return moved, _Partials({x: s.cross(f_x[body]) for x, s in turns.items()})
 
     return tree.outward(step, {})
 

@@ -135,7 +135,7 @@ def test_formulas(kind: str) -> None:
     q, v, a, tau = (at[x] for x in ("q", "v", "a", "tau"))
     now = clock(model, at["time"])
     forces = np.random.default_rng(4).normal(size=(3, 6)).tolist()
-    for frame in ("body", "world"):
+    for frame in ("body", "world", "center"):
         options = {"external_forces": forces, "external_frame": frame} | now
 
         def exact(function: Callable[..., Any], names: str, **more: Any) -> Array:

@@ -52,7 +52,7 @@ def one_kind(kind: str) -> da.Model:
 
 
 @pytest.mark.parametrize("kind", JOINTS)
-@pytest.mark.parametrize("frame", ["none", "body", "world"])
+@pytest.mark.parametrize("frame", ["none", "body", "world", "center"])
 def test_inverse_dynamics_of_every_joint_by_complex_steps(kind: str, frame: str) -> None:
     """RBDA-4.4-TABLE41, RBDA-5.3-EXT: forces are constant in the coordinates in which they are given."""
     model = one_kind(kind)

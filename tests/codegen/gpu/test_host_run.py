@@ -48,7 +48,7 @@ def several_large(rows: int):
 
 
 def large_and_small():
-    """A result too large for the shared memory of "planned, loops together", and one that is gathered there."""
+    """A result too large for the shared memory of "planned, loops together", and one that fits."""
     graph = Graph()
     x = [graph.input("x", k) for k in range(9)]
     large = [a * b + float(i) for i, a in enumerate(x) for b in x]
