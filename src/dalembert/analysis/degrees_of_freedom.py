@@ -172,9 +172,7 @@ def _counted_in_the_plane(model: Model, q: list[float], time: float | None, user
 
 
 def _plane(motions: Array) -> Array | None:
-    """Return a basis (6, 3) of the plane's rotation and translations if all motions (rows) are planar, else
-    None.
-    """
+    """Return a basis (6, 3) of the plane's motions if all motions (rows) are planar, else None."""
     angular, linear = motions[:, :3], motions[:, 3:]
     turning = angular[np.linalg.norm(angular, axis=1) > 1e-9]
     if len(turning) == 0:

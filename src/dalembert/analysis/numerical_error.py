@@ -168,9 +168,7 @@ def sensitivity(
 
 
 def constrained_inertia(model: Model, q: npt.ArrayLike | None = None) -> Array:
-    """Return M(q) `(…, nv, nv)`; with loops N^T M N, where N is an orthonormal basis of the motions with K v
-    = 0.
-    """
+    """Return M(q) `(…, nv, nv)`; with loops N^T M N, with N an orthonormal basis of K v = 0."""
     positions = configurations(model, q, "condition_number")
     time = 0.0 if model.time_dependent else None
     entries = list(np.moveaxis(positions, -1, 0))

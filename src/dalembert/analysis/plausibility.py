@@ -27,14 +27,11 @@ from dalembert.analysis.numerical_error import (
     radius_of_gyration,
 )
 from dalembert.errors import DalembertError, own_errors
-from dalembert.model import topology
-from dalembert.model.body import Body, Limits
+from dalembert.model import Body, Limits, Model, topology
 from dalembert.model.checks import inspect_bodies
-from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Mesh, Shape, Sphere
 from dalembert.model.topology import WORLD
-from dalembert.spatial import physical_problems
-from dalembert.spatial.transform import Transform
+from dalembert.spatial import Transform, physical_problems
 
 Severity = Literal["error", "warning", "note"]
 

@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dalembert.errors import ArgumentError
-from dalembert.model.body import Limits
-from dalembert.model.builder import ModelBuilder
+from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Free, Joint, Revolute, Spherical, SphericalEuler, Universal
-from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Ellipsoid, Solid
 from dalembert.model.topology import WORLD_NAME
 from dalembert.models.parts import at, bundled

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from dalembert.errors import ModelError
-from dalembert.model.body import Limits
-from dalembert.model.builder import ModelBuilder
+from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Revolute, SphereInCylinder, Spherical, Universal
-from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Cylinder, Sphere
 from dalembert.model.user_functions import KnownFunction
 from dalembert.models.parts import NO_COLLISION_MASK, Count, at, bundled

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ArgumentError, own_errors, require_choice, short_repr
-from dalembert.model.body import Limits
-from dalembert.model.builder import DHRow, ModelBuilder, dh_chain
+from dalembert.model import DHRow, Limits, Model, ModelBuilder, dh_chain
 from dalembert.model.joints import REGISTRY, Helical, Joint, Prismatic, Revolute
-from dalembert.model.model import Model
 from dalembert.model.topology import WORLD_NAME
 from dalembert.models.parts import MAX_COUNT, Count, bundled
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3

@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.model.body import Limits
-from dalembert.model.builder import DHRow, ModelBuilder, dh_placement
+from dalembert.model import DHRow, Limits, Model, ModelBuilder, dh_placement
 from dalembert.model.joints import Free, Revolute
-from dalembert.model.model import Model
 from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.model.topology import WORLD_NAME
 from dalembert.models.parts import at, bundled
@@ -18,9 +16,7 @@ QUARTER = math.pi / 2.0
 
 
 class Link(NamedTuple):
-    """One link: its DH row, its capsule (from, to, radius [m]), mass [kg], limit [rad], speed [rad/s],
-    effort [N m].
-    """
+    """One link: DH row, capsule (ends, radius [m]), mass [kg], limit [rad], speed [rad/s], effort [N m]."""
 
     name: str
     joint: str

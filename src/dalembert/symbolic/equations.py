@@ -14,9 +14,7 @@ from dalembert import algorithms
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.dense import symmetric_from_lower
 from dalembert.errors import ArgumentError, UnknownNameError
-from dalembert.model import configuration
-from dalembert.model.body import Loop
-from dalembert.model.model import Model
+from dalembert.model import Loop, Model, configuration
 from dalembert.model.values import rebuilt, replace_values
 from dalembert.symbolic.simplification import compact, sp
 from dalembert.symbolic.symbols import (

@@ -21,9 +21,8 @@ from dalembert.model.body import Body, Dependence, Loop
 from dalembert.model.joints import Joint
 from dalembert.model.model import Model
 from dalembert.model.values import rebuilt
-from dalembert.spatial import AxialScrew, Mat3, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
+from dalembert.spatial import AxialScrew, Mat3, Placement, RigidInertia, ScrewChain, SymMat3, Transform, Vec3
 from dalembert.spatial.rotations import principal_direction
-from dalembert.spatial.transform import Placement
 from dalembert.symbolic.simplification import MAX_SHOWN_DENOMINATOR, sp
 
 MAX_DENOMINATOR = 1000
@@ -285,8 +284,7 @@ def _typeset(name: str) -> str:
 
 
 def chosen_values(model: Model, parameters: str | Iterable[str]) -> list[str]:
-    """Return the names of the values that become symbols; "all":
-    masses, lengths, inertias, armature, gravity."""
+    """Return the names of values that become symbols; "all": masses, lengths, inertias, armature, gravity."""
     if isinstance(parameters, str) and parameters != "all":
         parameters = (parameters,)
     if parameters != "all":
@@ -348,8 +346,7 @@ class ParameterNames:
         return Transform(X.R, Vec3(*self._position("l", index, list(placement.as_transform().p))))
 
     def _loop(self, loop: Loop) -> Loop:
-        """Return the loop with symbols; its joint has exact numbers.
-        Run-time parameters do not cover loops."""
+        """Return the loop with symbols, its joint with exact numbers; run-time parameters cover no loops."""
         exact = exact_loop(loop, [])
         return dataclasses.replace(
             exact,

@@ -123,9 +123,7 @@ class NetForce(NamedTuple):
 
 
 class BalafoutisPatel(NamedTuple):
-    """tau `(nv,)`, and the vectors of each body in its own coordinates; `s_ddot` is the acceleration less
-    gravity.
-    """
+    """tau `(nv,)`, and the vectors of each body in its own coordinates; `s_ddot` is less gravity."""
 
     tau: list[Scalar]
     moving: PerBody[Moving]

@@ -91,8 +91,7 @@ def _unit_diagonal(M: Array) -> tuple[Array, Array]:
 
 
 def _enter(A: Array, b: Array, x: Array, active: list[int], entering: int) -> None:
-    """Raise the force of a contact until it no longer penetrates; contacts whose force vanishes leave the
-    set."""
+    """Raise the force of a contact until it no longer penetrates; contacts without force leave the set."""
     while True:
         schur, column = _schur(A, active, entering)
         rate = float(A[entering] @ x + b[entering])

@@ -27,11 +27,7 @@ from dalembert.algorithms.dense import (
     unit,
     zeros,
 )
-from dalembert.algorithms.open_tree import (
-    require_moving_mass,
-    require_open_tree,
-    velocity_places,
-)
+from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree, velocity_places
 from dalembert.errors import ArgumentError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
@@ -207,8 +203,7 @@ def apparent_inverse_inertia(
 def body_with_constraint_forces(
     inertia: Inertia, p: Force, T: Sequence[Force], k: Scalars, f: Force
 ) -> tuple[Motion, list[Scalar]]:
-    """Return (a, lambda) by method 2: [I T; T^T 0] [a; -lambda] = [f - p; k],
-    k = -T'^T v = T^T c (Eq. 3.60)."""
+    """Return (a, lambda) by method 2: [I T; T^T 0] [a; -lambda] = [f - p; k], k = T^T c (Eq. 3.60)."""
     a, multipliers = constrain(body_equations(inertia, p, f), [t.to_list() for t in T], k)
     return Motion.of(a), multipliers
 
@@ -320,8 +315,7 @@ def forward_dynamics_by_projection(
 def projected_equations(
     tree: Tree, q: Scalars, v: Scalars, tau: Scalars, **given: Unpack[Loads]
 ) -> Equations:
-    """Return M a + b = tau of a tree: the equations of the bodies collected
-    (Eq. 3.10) and projected (Eq. 3.21)."""
+    """Return M a + b = tau of a tree: the bodies' equations collected (Eq. 3.10) and projected (Eq. 3.21)."""
     moved = velocity_products(tree, q, v, body_forces(tree, q, **given), given.get("time"))
 
     def step(body: Body, parent: Moving) -> tuple[Moving, Moving]:
@@ -437,8 +431,7 @@ def standard_equations(
 def variant_1_equations(
     Phi_1: Rows, b_1: Motion, Phi_2: Rows, b_2: Motion, T: Forces, T_a: Forces, c: Motion, tau: Scalars
 ) -> CompositeEquation:
-    """Return the equations of x = (a_1, a_2, f_1, f_2, lambda), y = f,
-    with inverse inertias and the implicit joint constraint."""
+    """Return the equations of x = (a_1, a_2, f_1, f_2, lambda), y = f, by inverse inertias and T."""
     one, T_transposed = identity(6), [t.to_list() for t in T]
     matrix: list[list[Block]] = [
         [one, None, _negative(Phi_1), None, None],
@@ -454,8 +447,7 @@ def variant_1_equations(
 def variant_2_equations(
     I_1: Inertia, p_1: Force, I_2: Inertia, p_2: Force, T: Forces, T_a: Forces, c: Motion, tau: Scalars
 ) -> CompositeEquation:
-    """Return the equations of x = (f, f_1, f_2, a_2, lambda), y = a_1,
-    with inertias and the implicit joint constraint."""
+    """Return the equations of x = (f, f_1, f_2, a_2, lambda), y = a_1, by inertias and T."""
     one, less_one, T_transposed = identity(6), _negative(identity(6)), [t.to_list() for t in T]
     matrix: list[list[Block]] = [
         [one, less_one, less_one, None, None],

@@ -336,8 +336,7 @@ def contact_equations(
 
 
 def inertia_response(model: Model, q: Any, forces: Any) -> Array:
-    """Return H^-1 F `(nv, n)` of joint forces or impulses F `(nv, n)`, under the constraints of the model if
-    it has any."""
+    """Return H^-1 F `(nv, n)` of joint forces or impulses F `(nv, n)`, under the model's constraints."""
     F = np.asarray(forces, dtype=np.float64)
     if not is_constrained(model):
         return np.linalg.solve(mass_matrix(model, q), F)

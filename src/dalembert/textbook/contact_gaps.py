@@ -169,8 +169,7 @@ class GapFunction:
         return np.ones_like(self.value(q)) if self._extent is None else np.asarray(self._extent(q))
 
     def points(self, q: Any) -> tuple[Array, Array] | None:
-        """Return positions and normals `(…, nc, 3)` of contacts in the world, or None if they were not
-        given."""
+        """Return positions and normals `(…, nc, 3)` of contacts in the world, or None if not given."""
         if self._points is None:
             return None
         both = np.asarray(self._points(q))

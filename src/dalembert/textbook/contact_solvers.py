@@ -198,8 +198,7 @@ class SpringDamper:
 JointForces: TypeAlias = Callable[[float, Array, Array], Array]
 
 FALL_ACCELERATION = 10.0
-"""The acceleration [m/s^2] of a fall through the tolerance of a gap; the speed that it gives counts as
-zero."""
+"""The acceleration [m/s^2] of a fall through the tolerance of a gap; the speed it gives counts as zero."""
 
 
 @final
@@ -239,8 +238,7 @@ class ContactSets:
         return np.concatenate([self._position_rate(q, v), self.motion(y, t)[0]])
 
     def motion(self, y: Array, t: float) -> tuple[Array, Array]:
-        """Return the acceleration, and the forces lambda of all contacts (zero unless active), with active
-        contacts kept."""
+        """Return a, and lambda of all contacts (zero unless active), with active contacts kept."""
         q, v = self.split(y)
         force = np.zeros(len(self.gaps))
         if not self.active:
@@ -303,8 +301,7 @@ class ContactSets:
         return tuple(hopeless)
 
     def remove_separation_velocity(self, y: Array, t: float) -> Array:
-        """Return the state without the residual separation velocity of active contacts, which is below
-        `still`."""
+        """Return the state without the separation velocity of active contacts, which is below `still`."""
         if not self.active:
             return y
         q, v = self.split(y)

@@ -44,11 +44,10 @@ from dalembert.algorithms.derivatives import joint_rates
 from dalembert.algorithms.kinematics import require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.errors import ModelError
+from dalembert.model import Model, ModelBuilder
 from dalembert.model.body import Body, JointMotion, Limits
-from dalembert.model.builder import ModelBuilder
 from dalembert.model.joints import Joint, Prismatic, Revolute
 from dalembert.model.joints.subspaces import combination
-from dalembert.model.model import Model
 from dalembert.model.surgery import builder_calls
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import PerBody, Tree
@@ -90,8 +89,7 @@ class JointPartial(NamedTuple):
 
 
 def joint_partials(body: Body, q: Scalars, v: Scalars, a: Scalars, time: Time = None) -> list[JointPartial]:
-    """Return one `JointPartial` for each velocity variable of the body's joint;
-    with respect to q on the tangent space."""
+    """Return a `JointPartial` for each velocity variable of the body's joint; q on its tangent space."""
     own_a, rates = body.own_v(a), joint_rates(body, q, v, time)
     return [
         JointPartial(tuple(S), v_J, combination(S, own_a) + c_J, bias_by_v)
@@ -160,8 +158,7 @@ def inverse_dynamics_partials(
 
 
 def guenter_rose(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[Loads]) -> GuenterRose:
-    """Return the derivatives of inverse dynamics with all intermediate ones,
-    for trees of every joint type."""
+    """Return the derivatives of inverse dynamics with all intermediate ones, for every joint type."""
     require_open_tree(tree, "guenter_rose")
     require_centers_of_mass(tree, "guenter_rose")
     f_x = body_forces(tree, q, **given)
@@ -288,8 +285,7 @@ def _turned_forces(
 def _joint_forces(
     tree: Tree, links: PerBody[_Link], forces: PerBody[tuple[Force, _Partials]]
 ) -> tuple[Matrix, Matrix, Matrix]:
-    """Return dtau = S^T (d eta, d f) + dS^T (eta, f), and armature (9);
-    G^T (...) G where joints are coupled."""
+    """Return dtau = S^T (d eta, d f) + dS^T (eta, f), and armature (9); G^T (...) G under couplings."""
     places = [velocity_places(body) for body in tree.bodies]
     found = {by: zeros(tree.nv, tree.nv) for by in ("q", "v", "a")}
 
@@ -358,9 +354,7 @@ def stacked_hinges(model: Model) -> Model:
 
 
 def _add_stack(builder: ModelBuilder, body: Body, parent: str) -> list[str]:
-    """Add a body on the stack of its joint, whose last joint alone carries mass and shapes; return the
-    joints' names.
-    """
+    """Add a body on the stack of its joint, whose last joint carries mass and shapes; return the names."""
     stack = _stack_of(body)
     names = [f"{body.joint_name}_{k + 1}" for k in range(len(stack) - 1)] + [body.joint_name]
     for k, (joint, own) in enumerate(stack):

@@ -53,12 +53,10 @@ from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import has_couplings, require_open_tree, variable_parents
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_l_transposed
 from dalembert.errors import ModelError
-from dalembert.model.body import Body, Frame
-from dalembert.model.model import Model
+from dalembert.model import Body, Frame, Model
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero, literal, sqrt
-from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Vec3
-from dalembert.spatial.transform import Placement
+from dalembert.spatial import ArticulatedInertia, Force, Motion, Placement, RigidInertia, Vec3
 
 Forces = Sequence[Force]
 Inertia = RigidInertia | ArticulatedInertia
@@ -143,8 +141,7 @@ class ConnectedJoints(NamedTuple):
 
 
 def single_body(handle: int, Phi: Matrix | None, b: Motion) -> ArticulatedBody:
-    """Return one body as its own handle; Phi is None for a body that no force can accelerate,
-    such as the world."""
+    """Return one body as its own handle; Phi is None if no force can accelerate it, as for the world."""
     return ArticulatedBody({} if Phi is None else {(handle, handle): Phi}, {handle: b})
 
 

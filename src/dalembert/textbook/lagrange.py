@@ -16,18 +16,12 @@ from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
 from dalembert.errors import ModelError, require_choice
-from dalembert.model.body import Body, Frame
+from dalembert.model import Body, Frame, Model
 from dalembert.model.joints.dual import directional_derivative
-from dalembert.model.model import Model
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, Scalars, Time
-from dalembert.spatial import Force, Mat3, Motion, SymMat3, Transform, Vec3
+from dalembert.spatial import Force, Mat3, Motion, SymMat3, Transform, Vec3, rotations
 from dalembert.spatial.exponential import so3_exp
-from dalembert.spatial.rotations import (
-    quaternion_normalized,
-    rotation_of_euler_angles,
-    rotation_of_quaternion,
-)
 
 # The velocity terms from the mass matrix alone (Liu & Jain Eq. 17 and the note after it).
 #
@@ -195,9 +189,9 @@ Pose = Callable[[list[Scalar]], Transform]
 """q -> the pose (R(q), x(q)) of the centre of mass."""
 
 ORIENTATIONS: Final[dict[str, Callable[[Scalars], Mat3]]] = {
-    "euler": lambda angles: rotation_of_euler_angles("xyz", angles),
+    "euler": lambda angles: rotations.rotation_of_euler_angles("xyz", angles),
     "exponential": lambda phi: so3_exp(Vec3(phi[0], phi[1], phi[2])),
-    "quaternion": lambda p: rotation_of_quaternion(quaternion_normalized(p)),
+    "quaternion": lambda p: rotations.rotation_of_quaternion(rotations.quaternion_normalized(p)),
 }
 """R of three Euler angles, of a rotation vector, of four numbers along a quaternion, of any norm."""
 
@@ -269,8 +263,7 @@ def particle_jacobians(positions: Positions, q: Scalars) -> list[Matrix]:
 
 
 def particle_forces(positions: Positions, forces: Sequence[Vec3], q: Scalars) -> list[Scalar]:
-    """Return Q `(nq,)` = sum J_i^T f_i of one force a particle (Eq. 3):
-    equal power, Q . qd = sum f_i . r_i'."""
+    """Return Q `(nq,)` = sum J_i^T f_i of one force a particle (Eq. 3): Q . qd = sum f_i . r_i'."""
     Q: list[Scalar] = [0.0] * len(q)
     for J, f in zip(particle_jacobians(positions, q), forces, strict=True):
         Q = [Q_j + dot(column, f.to_list()) for Q_j, column in zip(Q, transpose(J), strict=True)]

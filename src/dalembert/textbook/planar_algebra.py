@@ -12,20 +12,14 @@ from collections.abc import Iterator
 from typing import Any, TypeVar, final, overload
 
 from dalembert.scalar import Scalar, absolute, cos, select, sin
-from dalembert.spatial.inertia import RigidInertia
-from dalembert.spatial.motion_force import Force, Motion
-from dalembert.spatial.screw import AxialScrew
-from dalembert.spatial.symmetric import SymMat3
-from dalembert.spatial.transform import Transform
+from dalembert.spatial import AxialScrew, Force, Motion, RigidInertia, SymMat3, Transform, Vec3
 from dalembert.spatial.value import LinearValue, Value, mismatch, scalars_of
-from dalembert.spatial.vectors import Vec3
 
 Matrix = list[list[Scalar]]
 
 
 def Xpln(angle: Scalar, r: Any) -> Matrix:
-    """Return the 3x3 transform of motions to a frame shifted by r [m],
-    then turned by angle [rad] (Eq. 2.77)."""
+    """Return the 3x3 transform of motions to a frame at r [m], turned by angle [rad] (Eq. 2.77)."""
     return PlanarTransform.of(angle, r).motion_matrix()
 
 
@@ -42,8 +36,7 @@ def crf(v: Any) -> Matrix:
 
 
 def mcI(mass: Scalar, com: Any, inertia_at_com: Scalar) -> Matrix:
-    """Return the 3x3 inertia of mass [kg], centre of mass (x, y) [m]
-    and moment about it [kg m^2] (Eq. 2.78)."""
+    """Return the 3x3 inertia of mass [kg], centre of mass [m] and moment about it [kg m^2] (Eq. 2.78)."""
     return PlanarInertia(mass, com, inertia_at_com).matrix()
 
 
@@ -156,8 +149,7 @@ class PlanarInertia(Value):
         return PlanarInertia.from_compact, (self.mass, self.hx, self.hy, self.inertia)
 
     def to_spatial(self) -> RigidInertia:
-        """Return a spatial inertia that acts the same in the plane,
-        without moments about axes in the plane."""
+        """Return a spatial inertia that acts the same in the plane, without moments about axes in it."""
         h = Vec3(self.hx, self.hy, 0.0)
         return RigidInertia.from_compact(self.mass, h, SymMat3(0.0, 0.0, self.inertia, 0.0, 0.0, 0.0))
 

@@ -77,8 +77,7 @@ class AssemblyPlan(NamedTuple):
 
 
 def plan_one_by_one(tree: Tree, *, handles: Iterable[int] = ()) -> AssemblyPlan:
-    """Plan the assembly from the leaves inward, one body at a time; `handles`:
-    bodies that stay handles to the end."""
+    """Plan the assembly from the leaves inward, body by body; `handles` stay handles to the end."""
     order = _Order(tree, handles)
     for joint in reversed(order.spanning):
         order.connect(joint)
@@ -298,8 +297,7 @@ def _assemble(
     stabilization: Stabilization = None,
     **given: Unpack[Loads],
 ) -> tuple[PerBody[JointForces], list[ArticulatedBody], list[ConnectedJoints]]:
-    """Return the forces of the tree joints, all parts (the bodies, then the result of each step) and the
-    joints of each step."""
+    """Return the forces of the joints, all parts (bodies, then results of steps) and the joints of steps."""
     _require(tree)
     f_J = joint_forces(tree, q, v, tau, **given)
     parts, joints = list[ArticulatedBody](), list[HandleJoint]()
