@@ -129,7 +129,8 @@ def center_of_mass(tree: Tree, q: Scalars, *, time: Time = None) -> Vec3:
     moment = Vec3.zero()
     for body in tree.bodies:
         moment = moment + poses[body].R @ body.inertia.h + poses[body].p * body.inertia.mass
-    return moment * (1.0 / _mass(tree))
+    c: Vec3 = moment * (1.0 / _mass(tree))
+    return c
 
 
 def center_of_mass_velocity(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Vec3:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
-from typing import Final, Unpack
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Unpack
 
 from dalembert.algorithms.applied_forces import Conditions, Loads, Stabilization, body_forces
 from dalembert.algorithms.articulated import velocity_products
@@ -225,6 +225,10 @@ def free_mass_matrix(tree: Tree, q: Scalars, *, prescribed: Names = (), time: Ti
 METHODS = {"articulated": hybrid_dynamics_articulated, "matrix": hybrid_dynamics_by_matrix}
 
 
+def _methods() -> dict[str, Callable[..., Any]]:
+    return {name: functools.partial(hybrid_dynamics, method=name) for name in METHODS}
+
+
 PRESCRIBED: Final = Option("Collection[str]", (), read=_read_prescribed)
 """The option that names the joints whose accelerations are given."""
 
@@ -233,7 +237,7 @@ PRESCRIBED: Final = Option("Collection[str]", (), read=_read_prescribed)
     "dynamics",
     "q v tau a",
     optional=CONSTRAINED_LOADS,
-    others=lambda: {name: functools.partial(hybrid_dynamics, method=name) for name in METHODS},
+    others=lambda: _methods(),
     options={"prescribed": PRESCRIBED},
     frame_free=True,
     preconditions=(CAN_BE_PRESCRIBED, *HAS_INVERSE),
