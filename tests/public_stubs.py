@@ -102,8 +102,9 @@ def _import(module: ModuleType, name: str) -> tuple[str, str, str]:
     elif module is dalembert:
         home = dalembert._NAMES[name]
     else:
-        home = value.__module__
-        importlib.import_module(home)
+        others = SUBJECTS[module.__name__.rpartition(".")[2]].others
+        homes = [f"dalembert.{path}" for path, names in others.items() if name in names.split()]
+        home = homes[0] if homes else value.__module__
     return home, name, f"from {home} import {name} as {name}"
 
 

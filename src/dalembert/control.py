@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+import dalembert.algorithms.control_laws  # noqa: F401 (it declares the laws)
 from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, known_frame, result
 from dalembert.api.declared import consistent_inverse as consistent_inverse
 from dalembert.api.declared import feedback_linearization as feedback_linearization
