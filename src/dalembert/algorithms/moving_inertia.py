@@ -25,7 +25,7 @@ import functools
 import math
 from collections.abc import Callable, Collection, Sequence
 from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,7 @@ from dalembert.scalar import Scalar, Scalars, Time, absolute, is_one, is_zero, m
 from dalembert.spatial import ArticulatedInertia, RigidInertia, SymMat3, Vec3, leaves
 
 Array = npt.NDArray[np.float64]
+Doubt: TypeAlias = tuple[list[list[float]], tuple[int, ...]]
 
 SAMPLED_STATES: Final = 3
 """Random configurations at which M is factored: singular at all of them means at every q (a set of measure
@@ -183,7 +184,7 @@ inertia_loss = _largest(_losses, 1, least=0.0)
 lost_joint = _joint_of_largest(_losses, 1)
 
 
-def _doubtful_bodies(tree: Tree) -> tuple[list[list[float]], tuple[int, ...]]:
+def _doubtful_bodies(tree: Tree) -> Doubt:
     """Return random configurations of a tree of plain numbers, and the numbers of the moving bodies for which
     (1) is not known at every q: all of them where some inertia is not positive semidefinite.
 
@@ -194,8 +195,8 @@ def _doubtful_bodies(tree: Tree) -> tuple[list[list[float]], tuple[int, ...]]:
     if not isinstance(original, Model):
         return [], ()
     key = ("doubtful bodies", type(tree))
-    kept: tuple[list[list[float]], tuple[int, ...]] | None
-    if not original.has_functions and (kept := original.functions.get(key)) is not None:
+    kept: Doubt | None = None if original.has_functions else original.functions.get(key)
+    if kept is not None:
         return kept
     rng = np.random.default_rng(2008)
     states = [configuration.random_state(original, rng)[0].tolist() for _ in range(SAMPLED_STATES)]

@@ -50,7 +50,7 @@ ENTRY_NAME: Final = re.compile(r"[0-9a-f]{64}\.kernel")
 MAX_BYTES: Final = 512 * 2**20
 """The folder's bound; when it is passed, entries go until four fifths are left."""
 
-WRITERS: Final = 8
+CONCURRENT_WRITERS: Final = 8
 """Processes that may fill the folder at once. A process looks through the folder when it has stored an eighth
 of the room that it last found, since looking through thousands of entries costs 10 ms."""
 
@@ -142,7 +142,7 @@ def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes
     except FileError:
         return False
     room = _rooms.get(folder, 0.0) - len(content)
-    _rooms[folder] = room if room > 0 else (MAX_BYTES - _evict(folder)) / WRITERS
+    _rooms[folder] = room if room > 0 else (MAX_BYTES - _evict(folder)) / CONCURRENT_WRITERS
     return True
 
 
