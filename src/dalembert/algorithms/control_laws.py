@@ -15,7 +15,6 @@ from dalembert.algorithms.declaration import (
     Option,
     constant_shape,
     kernel,
-    later,
     per_velocity,
     public,
 )
@@ -53,8 +52,13 @@ FRAME_PARTS: Final = {
 
 def joint_law(keywords: str, optional: str, **more: Any) -> Callable[[F], F]:
     """Declare a public law of q, v and q_ref, whose gains may be one number for all joints."""
-    more |= {"by_place": "v_ref a_ref", "prepare": later("control:prepare_joint_law"), "frame_free": True}
+    gains = tuple(x for x in (*keywords.split(), *optional.split()) if x in GAINS)
+    more |= {"by_place": "v_ref a_ref", "gains": gains, "frame_free": True}
     return public("control", "q v q_ref", keywords=keywords, optional=optional, **more)
+
+
+GAINS: Final = ("stiffness", "damping", "kp", "kd", "effort")
+"""The gains of joint laws."""
 
 
 # Motor forces for a wanted acceleration, and the preconditions of control laws on a model.

@@ -146,7 +146,8 @@ class LibraryFunction:
     the results, a name of `api.records` where a class holds them. `subject`: the module of `dalembert.api`
     that publishes the function, "" for one that is compiled but not public by itself. `differentiable`:
     whether `da.dynamics.derivative` takes it. `by_place`: optional arrays that public calls may give by
-    place. `prepare(model, arrays)` checks the arrays of a public call, by name, and returns the algorithm's.
+    place. `gains`: arrays that public calls may give as one number for all velocity variables; none may be
+    negative.
     """
 
     name: str
@@ -169,7 +170,7 @@ class LibraryFunction:
     returns: str = "Array"
     differentiable: bool = False
     by_place: tuple[str, ...] = ()
-    prepare: Callable[[Model, dict[str, Any]], dict[str, Any]] | None = None
+    gains: tuple[str, ...] = ()
 
     @functools.cached_property
     def methods(self) -> Methods:

@@ -13,7 +13,7 @@ import __future__
 import contextlib
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
 import numpy as np
@@ -22,10 +22,10 @@ import numpy.typing as npt
 from dalembert.algorithms.applied_forces import FORCE_FRAMES
 from dalembert.algorithms.declaration import REQUIRED, LibraryFunction
 from dalembert.api.records import RECORDS
-from dalembert.call.arguments import ArrayArgument, as_array, check_result
+from dalembert.call.arguments import DTYPES, ArrayArgument, as_array, check_result, pick_dtype
 from dalembert.compiler.library import function, is_large, no_model
-from dalembert.errors import ArgumentError, require_choice
-from dalembert.host.foreign_arrays import is_foreign
+from dalembert.errors import ArgumentError, ShapeError, require_choice
+from dalembert.host.foreign_arrays import bridge_of, is_foreign
 from dalembert.model.model import Model
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -121,7 +121,7 @@ def make_public(declared: LibraryFunction, module: str) -> Call:
                 arguments=", ".join(arguments),
             )
             for condition, static, arguments in cases
-            if declared.prepare is None
+            if not declared.gains
         ),
         arguments=", ".join(declared.arguments),
         options=", ".join(f'"{name}": {name}' for name in options),
@@ -181,11 +181,8 @@ def _call_with_options(
 ) -> Any:
     if not isinstance(model, Model):
         raise no_model(declared.name, model)
-    if declared.prepare is not None:
-        given = declared.prepare(model, dict(zip(declared.arguments, values, strict=True)) | given)
-        arrays = {name: given[name] for name in declared.optional if given[name] is not None}
-        values = tuple(given[name] for name in declared.arguments)
-        return results(model, declared.name, values, arrays, None, {}, given["out"], given["check"])
+    if declared.gains:
+        values, given = _expand_gains(declared, model, values, given)
     arrays, method, options = read_options(declared, model, given)
     compute = _alternative(declared, model) if method is None else None
     if compute is not None:
@@ -194,6 +191,20 @@ def _call_with_options(
         found = results(model, declared.name, values, arrays, method, options, given["out"], given["check"])
     record = RECORDS.get(declared.returns)
     return found if record is None else record(model, *found)
+
+
+def _expand_gains(
+    declared: LibraryFunction, model: Model, values: tuple[Any, ...], given: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a control law with one gain for each velocity variable."""
+    arrays = dict(zip(declared.arguments, values, strict=True)) | given
+    if "dt" in arrays:
+        checked_time_step(arrays["dt"])
+    beside = [(name, arrays[name]) for name in ("q", "v", "q_ref")]
+    for name in declared.gains:
+        if arrays[name] is not None:
+            arrays[name] = positive_gain(name, per_direction(name, arrays[name], model.nv, beside))
+    return tuple(arrays[name] for name in declared.arguments), arrays
 
 
 def read_options(
@@ -301,3 +312,41 @@ def results(
         # Arrays alone, by place, go straight to machine code.
         return compiled(*values, *arrays.values())
     return compiled(*values, *arrays.values(), out=out, check=check)
+
+
+def per_direction(
+    name: str,
+    value: ArrayLike,
+    size: int,
+    beside: Sequence[tuple[str, object]],
+    *,
+    before: int = 0,
+    after: int = 0,
+) -> Array:
+    """Return an array `(…, size)` from one number or `size` numbers, in the float type of the arrays `beside`
+    it.
+
+    `before` and `after`: zeros to add at either end.
+    """
+    dtype = DTYPES[pick_dtype([*beside, (name, value)])]
+    bridge = bridge_of([value])
+    if bridge is not None:
+        foreign: Any = value
+        if foreign.ndim == 0:
+            foreign = foreign * bridge.alike(np.ones(size), foreign)
+        return foreign @ bridge.alike(np.eye(size, before + size + after, before), foreign)  # type: ignore[no-any-return]
+    array = as_array(name, value, (), follow=True).astype(dtype)
+    if array.ndim == 0:
+        array = np.full(size, array)
+    if array.shape[-1] != size:
+        raise ShapeError(
+            f"{name}: expected one number or {size}, got shape {array.shape}; a batch is (…, {size})"
+        )
+    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)]) if before or after else array
+
+
+def positive_gain(name: str, gain: Array) -> Array:
+    """Return the gain after checking that it is not negative; a negative gain drives away from the target."""
+    if not is_foreign(gain) and np.any(gain < 0.0):
+        raise ArgumentError(f"{name} has negative numbers, which drive the system away; give gains >= 0")
+    return gain

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 import dalembert.algorithms.control_laws  # noqa: F401 (it declares the laws)
-from dalembert.api.calls import Array, ArrayLike, Check, checked_time_step, known_frame, result
+from dalembert.api.calls import Array, ArrayLike, Check, known_frame, per_direction, positive_gain, result
 from dalembert.api.declared import consistent_inverse as consistent_inverse
 from dalembert.api.declared import feedback_linearization as feedback_linearization
 from dalembert.api.declared import gravity_compensation as gravity_compensation
@@ -25,9 +25,9 @@ from dalembert.api.declared import operational_inertia as operational_inertia
 from dalembert.api.declared import pd as pd
 from dalembert.api.declared import posture_forces as posture_forces
 from dalembert.api.declared import stable_pd as stable_pd
-from dalembert.call.arguments import DTYPES, as_array, pick_dtype
-from dalembert.errors import ArgumentError, ModelError, ShapeError, StateError
-from dalembert.host.foreign_arrays import bridge_of, is_foreign
+from dalembert.call.arguments import as_array
+from dalembert.errors import ArgumentError, ModelError, StateError
+from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.joints import Free
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
@@ -44,23 +44,8 @@ __all__ = [
     "stable_pd",
 ]
 
-GAINS: Final = ("stiffness", "damping", "kp", "kd", "effort")
-"""Arguments of joint laws that are one number, or one for each velocity variable; none may be negative."""
-
 ROTATION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """Largest deviation of R R^T from the identity."""
-
-
-def prepare_joint_law(model: Model, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Return the arrays of a law of q, v and q_ref, its `GAINS` expanded to one per velocity variable."""
-    if "dt" in arrays:
-        checked_time_step(arrays["dt"])
-    beside = [(name, arrays[name]) for name in ("q", "v", "q_ref")]
-    for name in GAINS:
-        if arrays.get(name) is not None:
-            gain = per_direction(name, arrays[name], model.nv, beside)
-            arrays[name] = positive_gain(name, gain)
-    return arrays
 
 
 def operational_space(
@@ -144,44 +129,6 @@ def _require_rotation(rotation: ArrayLike) -> None:
             f"operational_space: rotation is no rotation matrix, R R^T is off by {np.nanmax(error):.3g}; its "
             "columns are the axes of the frame in the world"
         )
-
-
-def per_direction(
-    name: str,
-    value: ArrayLike,
-    size: int,
-    beside: Sequence[tuple[str, object]],
-    *,
-    before: int = 0,
-    after: int = 0,
-) -> Array:
-    """Return an array `(…, size)` from one number or `size` numbers, in the float type of the arrays `beside`
-    it.
-
-    `before` and `after`: zeros to add at either end.
-    """
-    dtype = DTYPES[pick_dtype([*beside, (name, value)])]
-    bridge = bridge_of([value])
-    if bridge is not None:
-        foreign: Any = value
-        if foreign.ndim == 0:
-            foreign = foreign * bridge.alike(np.ones(size), foreign)
-        return foreign @ bridge.alike(np.eye(size, before + size + after, before), foreign)  # type: ignore[no-any-return]
-    array = as_array(name, value, (), follow=True).astype(dtype)
-    if array.ndim == 0:
-        array = np.full(size, array)
-    if array.shape[-1] != size:
-        raise ShapeError(
-            f"{name}: expected one number or {size}, got shape {array.shape}; a batch is (…, {size})"
-        )
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(before, after)]) if before or after else array
-
-
-def positive_gain(name: str, gain: Array) -> Array:
-    """Return the gain after checking that it is not negative; a negative gain drives away from the target."""
-    if not is_foreign(gain) and np.any(gain < 0.0):
-        raise ArgumentError(f"{name} has negative numbers, which drive the system away; give gains >= 0")
-    return gain
 
 
 Reference: TypeAlias = Callable[[Model, Scalar], Sequence[Scalar]]
