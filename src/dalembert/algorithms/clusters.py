@@ -362,20 +362,26 @@ def articulated_accelerations(
     `moved`: the outward pass of `velocity_products`. `function` is named in errors. `gravity`
     replaces the tree's.
     """
-    _, eliminated = _eliminate_all(tree, moved, tau, function, a, prescribed)
+    _, eliminated = _eliminate(clusters_of(tree), tree, moved, tau, function, a, prescribed)
     accelerations = Accelerations(tree, tree.gravity if gravity is None else gravity, a, prescribed)
     for cluster, elimination in reversed(eliminated):
         elimination.accelerate(cluster, accelerations)
     return ClusterMotion(accelerations.a, accelerations.tau)
 
 
-def _eliminate_all(
-    tree: Tree, moved: PerBody[Moved], tau: Scalars, function: str, a: Scalars, prescribed: frozenset[int]
+def _eliminate(
+    clusters: Sequence[Cluster],
+    tree: Tree,
+    moved: PerBody[Moved],
+    tau: Scalars,
+    function: str,
+    a: Scalars,
+    prescribed: frozenset[int],
 ) -> tuple[list[Handle], list[tuple[Cluster, Elimination]]]:
     """Run the inward pass: return the handles of all bodies and the clusters eliminated, leaves first."""
     handles = [Handle(body.inertia, moved[body][2]) for body in tree.bodies]
     eliminated = []
-    for cluster in reversed(clusters_of(tree)):
+    for cluster in reversed(clusters):
         members = cluster_members(tree, cluster, moved, handles, a, prescribed)
         try:
             elimination = eliminate_cluster(members, cluster, tau, prescribed)
@@ -398,8 +404,10 @@ def _eliminate_all(
 def cluster_inertias(tree: Tree, q: Scalars, *, time: Time = None) -> PerBody[Inertia]:
     """Return I_i^A of every body with its load outside its own cluster, in its own coordinates.
 
-    Of a body whose joint is coupled to none this is the articulated inertia of all it carries.
+    Of a body whose joint is coupled to none this is the articulated inertia of all it carries. Joints on the
+    world, through which no body feels a load, may move no inertia.
     """
+    carried = [cluster for cluster in clusters_of(tree) if cluster.base >= 0]
     moved = tree.outward(lambda body, _: ((), (body.jcalc(q, None, time), Motion.zero(), Force.zero())), ())
-    handles, _ = _eliminate_all(tree, moved, [0.0] * tree.nv, "articulated_inertias", (), frozenset())
+    handles, _ = _eliminate(carried, tree, moved, [0.0] * tree.nv, "articulated_inertias", (), frozenset())
     return PerBody([handle.I for handle in handles])

@@ -81,6 +81,24 @@ def test_articulated_inertias_of_a_gripper_are_what_the_wrist_feels():
     close(np.array(found) @ np.array(phi), np.eye(6), 1e-11)
 
 
+def test_a_body_on_the_world_may_carry_no_inertia_where_only_its_load_is_asked_for():
+    """A free spinner without mass beside a coupled pair: no body feels it."""
+    builder = da.ModelBuilder()
+    builder.add_body("spinner", "world", da.Revolute((0, 0, 1)))
+    builder.add_body(
+        "one", "world", da.Revolute((1, 0, 0)), inertia=da.RigidInertia(1.0, (0, 0, 1), (1, 1, 1))
+    )
+    builder.add_body("two", "one", da.Revolute((1, 0, 0)), inertia=da.RigidInertia(2.0, (0, 0, 1), (1, 1, 1)))
+    builder.add_coupling("gear", {"one": 1.0, "two": -2.0})
+    model = builder.build()
+    q = [0.3] * model.nq
+    inertias = articulated_inertias(model, q)
+    np.testing.assert_array_equal(inertias[0].matrix(), np.zeros((6, 6)))
+    np.testing.assert_array_equal(inertias[2].matrix(), model.bodies["two"].inertia.matrix())
+    with pytest.raises(ModelError, match="spinner"):
+        forward_dynamics(model, q, [0.0] * model.nv, [0.0] * model.nv)
+
+
 def chain(n, coupled, leader=-2, massless=False):
     """GU(n), with the last joint following another; `massless`: by a rotor without mass at the tip."""
     model = da.models.gu(n)
