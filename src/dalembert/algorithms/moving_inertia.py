@@ -158,7 +158,7 @@ Measures = Callable[..., list[tuple[Body, Scalar]]]
 
 
 def _largest(measures: Measures, sign: int, least: float) -> Callable[..., Scalar]:
-    """Return the function that gives the largest number, or minus the least; `least` where there is none."""
+    """Return the function that gives the largest number, or minus the least; `least` without any."""
 
     def largest(*args: Any, **given: Any) -> Scalar:
         found: Scalar = least
