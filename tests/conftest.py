@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
@@ -58,6 +58,12 @@ def drop_kernels() -> Iterator[None]:
         sys.modules["jax"].clear_caches()
     gc.collect()
     return_free_memory()
+
+
+@pytest.fixture(scope="session")
+def return_memory() -> Callable[[], None]:
+    """For tests that leave much memory free."""
+    return return_free_memory
 
 
 def return_free_memory() -> None:
