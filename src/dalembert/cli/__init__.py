@@ -6,8 +6,11 @@ the command is asked for, so that `dalembert --help` and `dalembert --version` a
 
 import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 
 from dalembert.cli.parser import parser
@@ -48,7 +51,8 @@ def _run(arguments: Sequence[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Names of files and bodies may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")
-    content = import_module("dalembert.cli.content")
+    with _interrupts_held():
+        content = import_module("dalembert.cli.content")
     module, name = options.run.split(".")
     try:
         status: int = getattr(import_module(f"dalembert.cli.{module}"), name)(options)
@@ -58,3 +62,21 @@ def _run(arguments: Sequence[str]) -> int:
         content.complain(str(error))
         return 2
     return status
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Let Ctrl-C wait until NumPy is imported, whose C code would print tracebacks of its own."""
+    came: list[int] = []
+    usual = signal.getsignal(signal.SIGINT)
+    own = threading.current_thread() is threading.main_thread()
+    if not own or usual is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if came:
+        raise KeyboardInterrupt
