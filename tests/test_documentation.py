@@ -9,7 +9,9 @@ import doctest
 import importlib
 import inspect
 import re
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -61,7 +63,17 @@ def run_cells(page: Path) -> None:
 @pytest.mark.filterwarnings("error::DeprecationWarning")
 @pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_cells_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages are written as notebooks; `make docs` runs the same cells in their folder."""
+    """Pages are written as notebooks; `make docs` runs the same cells in their folder.
+
+    IPython, which shows their pictures there, need not be installed here.
+    """
+    shown: list[object] = []
+    pictures = SimpleNamespace(
+        Image=lambda file: Path(file).stat().st_size, display=lambda item, **_: shown.append(item)
+    )
+    if "IPython" in page.read_text(encoding="utf-8"):
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(display=pictures))
+        monkeypatch.setitem(sys.modules, "IPython.display", pictures)
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.chdir(page.parent)
     try:
@@ -69,6 +81,7 @@ def test_the_cells_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) ->
     finally:
         DECLARED.pop("gravitational_power", None)
         vars(declared).pop("gravitational_power", None)
+    assert all(shown)
 
 
 def test_the_guide_to_a_new_algorithm_agrees_with_its_oracle(capsys: pytest.CaptureFixture[str]) -> None:
