@@ -7,7 +7,7 @@ reads before writes are determined exactly, by checking every iteration of every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, final
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dalembert.codegen.ir import Value, Writer
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, Expression, live
-from dalembert.tracing.program import ArraySpec, Loop, Program, Statement, Store, Straight, as_loop
+from dalembert.tracing.program import ArraySpec, Loop, Program, Statement, Store, Straight, as_loop, cases_of
 
 Positions = npt.NDArray[np.int64]
 
@@ -203,8 +203,23 @@ def loop_hazards(program: Program, loop: Loop, case: int) -> Hazards:
     return Hazards(frozenset(eager), frozenset(deferred))
 
 
+def row_hazards(stores: Sequence[Store]) -> Hazards:
+    """Return the hazards of straight-line code in a loop over rows, whose rows are known at run time only:
+    every array that is both read and written, but for different fixed elements."""
+    loads = _loads(tuple(stores))
+    eager = set()
+    for array in {store.array for store in stores}:
+        read = [address for address in loads if address.array == array]
+        written = [store.address for store in stores if store.array == array]
+        fixed = not any(address.scale for address in (*read, *written))
+        if read and (not fixed or {x.offset for x in read} & {x.offset for x in written}):
+            eager.add(array)
+    return Hazards(frozenset(eager), frozenset(eager))
+
+
 def _loads(stores: tuple[Store, ...]) -> list[Address]:
-    return [node.data for node in live([store.value for store in stores]) if node.op == "load"]
+    values = [value for store in stores for value in store.values]
+    return [node.data for node in live(values) if node.op == "load"]
 
 
 def loop_addresses(loop: Loop) -> Iterator[Address]:
@@ -215,7 +230,10 @@ def loop_addresses(loop: Loop) -> Iterator[Address]:
 
 
 def zero_runs(program: Program) -> dict[str, list[tuple[int, int]]]:
-    """Return the runs (start, stop) of states and outputs that are read or output before any write."""
+    """Return the runs (start, stop) of states and outputs that are read or output before any write: none
+    where there are loops over rows, which write what they read."""
+    if program.has_rows:
+        return {}
     delivered = {spec.name for spec in program.outputs}
     sizes = {spec.name: spec.size for spec in (*program.outputs, *program.states)}
     first_write = {name: np.full(size, NEVER, dtype=np.int64) for name, size in sizes.items()}
@@ -242,7 +260,7 @@ def ranges_to_zero(program: Program) -> Iterator[tuple[str, int, int]]:
 
 def stored_values(statement: Statement) -> list[Expression]:
     """Return the values that a statement stores."""
-    return [store.value for case in as_loop(statement).cases for store in case]
+    return [value for case in cases_of(statement) for store in case for value in store.values]
 
 
 def only_straight(program: Program) -> Straight | None:

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, final
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
-from dalembert.codegen.memory import Place, Tables, loop_hazards
+from dalembert.codegen.memory import Hazards, Place, Tables, loop_hazards, row_hazards
 from dalembert.codegen.outlining import Outliner, as_number
 from dalembert.codegen.schedule import (
     BREAK_STEP,
@@ -27,9 +27,9 @@ from dalembert.codegen.schedule import (
     schedule,
 )
 from dalembert.errors import CompileError
-from dalembert.tracing.expression import Address, Expression
+from dalembert.tracing.expression import Address, Expression, RowIndex
 from dalembert.tracing.operations import WEIGHTS
-from dalembert.tracing.program import Loop, Program, Store, Straight
+from dalembert.tracing.program import Append, Loop, Program, Repeat, Store, Straight
 
 BLOCK_LENGTH: Final = 1000
 """Instructions in a basic block. The code generator's time grows faster than the length of a block; its
@@ -156,8 +156,10 @@ class Context:
 
     `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `outliner`
     splits a large program into functions; `call` writes elementary functions, `calls` tells whether they
-    clobber registers; `homes` gives the slots of leaves, among the first `taken`, `share` whether results may
-    take their slots (see `allocate`); `entering` is called with the case of a loop that is written next."""
+    clobber registers; `sizes` of states; `lists` are the addresses of collected sets of rows, `indices` the
+    rows of the loops around; `homes` gives the slots of leaves, among the first `taken`, `share` whether
+    results may take their slots (see `allocate`); `entering` is called with the case of a loop that is
+    written next."""
 
     writer: Writer
     places: dict[str, Place]
@@ -173,6 +175,9 @@ class Context:
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     entering: Callable[[Loop, int], None] = lambda loop, case: None
     functions: set[str] = field(default_factory=set)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    lists: dict[str, Value] = field(default_factory=dict)
+    indices: dict[RowIndex, Value] = field(default_factory=dict)
 
     def schedule(self, values: list[Expression]) -> Instructions:
         found = schedule(values, fma=self.writer.fma)
@@ -377,22 +382,30 @@ def _entry(context: Context, table: str, index: Value) -> Value:
 
 def emit_case(context: Context, program: Program, loop: Loop, number: int, index: Value) -> None:
     """Write the stores of one case."""
-    writer, stores = context.writer, loop.cases[number]
-    instructions = context.schedule([store.value for store in stores])
-    hazards = loop_hazards(program, loop, number)
+    emit_stores(context, loop.cases[number], loop_hazards(program, loop, number), index)
+
+
+def emit_stores(context: Context, stores: Sequence[Store], hazards: Hazards, index: Value) -> None:
+    """Write the stores of one iteration."""
+    writer = context.writer
+    instructions = context.schedule([value for store in stores for value in store.values])
+    roots = iter(instructions.roots)
+    results = [(next(roots), None if store.row is None else next(roots)) for store in stores]
+    numbered = [(node, row, store) for (node, row), store in zip(results, stores) if row is not None]
+    stores = [store for store in stores if store.row is None]
     loads = [node for node in range(len(instructions.ops)) if instructions.ops[node] == "load"]
     bases = _bases(
         context, [instructions.data[node] for node in loads] + [store.address for store in stores], index
     )
     by_node: dict[int, list[Store]] = {}
     late: list[tuple[int, Store]] = []
-    for node, store in zip(instructions.roots, stores):
+    for node, store in zip((node for node, row in results if row is None), stores):
         if store.address.array in hazards.deferred or instructions.is_leaf(node):
             late.append((node, store))
         else:
             by_node.setdefault(node, []).append(store)
     eager = [node for node in loads if instructions.data[node].array in hazards.eager]
-    late_nodes = {node for node, _ in late}
+    late_nodes = {node for node, _ in late} | {node for *nodes, _ in numbered for node in nodes}
     keep = {node for node in late_nodes if not instructions.is_leaf(node)} | late_nodes.intersection(eager)
     plan = context.plan(instructions, keep=keep, eager=eager)
     cut = context.outliner.open(instructions)
@@ -423,20 +436,108 @@ def emit_case(context: Context, program: Program, loop: Loop, number: int, index
             final[node] = fetch(node) if kept is None else context.spills.load(writer, kept)
     for node, store in late:
         put(store, final[node])
+    for node, row, store in numbered:
+        _store_numbered(context, store.address, final[node], final[row])
     context.outliner.close()
 
 
-def _key(address: Address) -> tuple[str, str | None, int]:
-    return address.array, address.table, address.scale
+def _store_numbered(context: Context, address: Address, value: Value, row: Value) -> None:
+    """Store a value in the row that each lane names, or in the array's last."""
+    writer, lane_type, place = context.writer, context.writer.type, context.places[address.array]
+    last = context.sizes[address.array] // address.scale - 1
+    inside = writer.logic(
+        "and",
+        writer.compare("oge", row, writer.constant(0.0)),
+        writer.compare("olt", row, writer.constant(last)),
+    )
+    chosen = writer.select(inside, row, writer.constant(last))
+    integer = lane_type.of("i32")
+    whole = writer.let(f"fptosi {lane_type.text} {chosen} to {integer}")
+    for lane in range(lane_type.lanes):
+        number, element = whole, value
+        if lane_type.lanes > 1:
+            number = writer.let(f"extractelement {integer} {whole}, i32 {lane}")
+            element = writer.let(f"extractelement {lane_type.text} {value}, i32 {lane}")
+        wide = writer.let(f"zext i32 {number} to i64")
+        at = writer.let(f"mul i64 {wide}, {address.scale * place.item}")
+        offset = address.offset * place.item + lane * lane_type.bits // 8
+        target = writer.address(writer.address(place.base, at), offset)
+        writer.line(f"store {lane_type.element} {element}, ptr {target}, align {lane_type.bits // 8}")
 
 
-def _bases(
-    context: Context, addresses: list[Address], index: Value
-) -> dict[tuple[str, str | None, int], Value]:
+# Loops over rows. A collected set is a list of 32-bit integers: how many there are, then the row of the set's
+# parent for each.
+
+
+def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
+    """Write a loop over the rows of a set, or of so many iterations, with the loops inside."""
+    writer = context.writer
+    for name in repeat.empties:
+        writer.write("i32", "0", context.lists[name])
+    collected = repeat.rows is not None and program.rows[repeat.rows].parent is not None
+    count: Value = str(repeat.count)
+    if repeat.rows is not None and collected:
+        count = writer.let(f"zext i32 {writer.read('i32', context.lists[repeat.rows], 0, 4)} to i64")
+    end = writer.label()
+    with writer.for_each(count) as number:
+        leave(context, repeat.until, number, end)
+        level, place = repeat.rows, number
+        while level is not None:
+            context.indices[RowIndex(repeat.name, level)] = place
+            parent = program.rows[level].parent
+            if parent is not None:
+                entry = writer.address(context.lists[level], writer.let(f"shl i64 {place}, 2"))
+                place = writer.let(f"zext i32 {writer.read('i32', entry, 4, 4)} to i64")
+            level = parent
+        for item in repeat.body:
+            if isinstance(item, Repeat):
+                emit_repeat(context, program, item)
+            elif isinstance(item, Append):
+                _emit_append(context, item)
+            elif isinstance(item, Straight):
+                emit_stores(context, item.stores, row_hazards(item.stores), number)
+    writer.enter(end)
+
+
+def _emit_append(context: Context, append: Append) -> None:
+    """Write the addition of a row to a set where a condition holds in any lane."""
+    writer, condition, rows = context.writer, append.condition, context.lists[append.to]
+    holds = context.places[condition.array].load(writer, condition.offset)
+    with writer.when(writer.any(writer.compare("une", holds, writer.constant(0.0)))):
+        count = writer.read("i32", rows, 0, 4)
+        place = writer.let(f"zext i32 {count} to i64")
+        address = append.entry
+        index = _index(context, address, "")
+        row = index if address.table is None else _entry(context, address.table, index)
+        at = writer.address(rows, writer.let(f"shl i64 {place}, 2"))
+        writer.line(
+            f"store i32 {writer.let(f'trunc i64 {row} to i32')}, ptr {writer.address(at, 4)}, align 4"
+        )
+        for target, source in append.values:
+            value = context.places[source.array].load(writer, source.offset)
+            array = context.places[target.array]
+            base = writer.address(array.base, writer.let(f"mul i64 {place}, {target.scale * array.item}"))
+            array.store(writer, value, target.offset, base)
+        writer.line(f"store i32 {writer.let(f'add i32 {count}, 1')}, ptr {rows}, align 4")
+
+
+def _index(context: Context, address: Address, index: Value) -> Value:
+    """Return i of an address: the row that it names, or the iteration `index`."""
+    return index if address.index is None else context.indices[address.index]
+
+
+_Key: TypeAlias = tuple[str, str | None, int, RowIndex | None]
+
+
+def _key(address: Address) -> _Key:
+    return address.array, address.table, address.scale, address.index if address.scale else None
+
+
+def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Key, Value]:
     """Return the address of the element at offset zero in this iteration, by array and kind of indexing."""
     writer = context.writer
-    entries: dict[str | None, Value] = {None: index}
-    bases: dict[tuple[str, str | None, int], Value] = {}
+    entries: dict[tuple[str | None, RowIndex | None], Value] = {}
+    bases: dict[_Key, Value] = {}
     for address in addresses:
         key = _key(address)
         if key in bases:
@@ -445,8 +546,10 @@ def _bases(
         if address.scale == 0:
             bases[key] = place.base
             continue
-        if address.table not in entries:
-            entries[address.table] = _entry(context, address.table or "", index)
-        distance = writer.let(f"mul i64 {entries[address.table]}, {address.scale * place.item}")
+        own = address.table, address.index
+        if own not in entries:
+            i = _index(context, address, index)
+            entries[own] = i if address.table is None else _entry(context, address.table, i)
+        distance = writer.let(f"mul i64 {entries[own]}, {address.scale * place.item}")
         bases[key] = writer.address(place.base, distance)
     return bases

@@ -15,12 +15,19 @@ from dalembert.scalar.kinds import FLOAT as _FLOAT
 from dalembert.scalar.kinds import Scalar, ScalarFunctions, Scalars, Table, Time, as_table, register
 from dalembert.scalar.kinds import find as _find
 from dalembert.scalar.kinds import functions_of as _functions
+from dalembert.scalar.row_sets import Family, Named, Row, Rows, Source, Write, rows
 
 __all__ = [
+    "Family",
+    "Named",
+    "Row",
+    "Rows",
     "Scalar",
     "ScalarFunctions",
     "Scalars",
+    "Source",
     "Time",
+    "Write",
     "absolute",
     "acos",
     "asin",
@@ -40,6 +47,7 @@ __all__ = [
     "maximum",
     "minimum",
     "register",
+    "rows",
     "select",
     "sin",
     "sqrt",

@@ -74,6 +74,20 @@ def rebuild_from(value: Any, scalars: Iterator[Scalar], form: tuple[type, ...] =
     return next(scalars)
 
 
+def map_nested(value: Any, method: str, function: Callable[[Any], Any]) -> Any:
+    """Return a nested value with `function(part)` for each part that has a method of that name."""
+    if hasattr(value, method):
+        return function(value)
+    if isinstance(value, tuple):
+        parts = [map_nested(item, method, function) for item in value]
+        return tuple(parts) if type(value) is tuple else type(value)(*parts)
+    if isinstance(value, list):
+        return [map_nested(item, method, function) for item in value]
+    if isinstance(value, dict):
+        return {key: map_nested(item, method, function) for key, item in value.items()}
+    return value
+
+
 def _is_nested_array(value: Any) -> bool:
     """Return whether an array holds one scalar an element; one of numbers is one scalar itself."""
     return isinstance(value, np.ndarray) and value.dtype == object

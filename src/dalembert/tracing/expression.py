@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -210,22 +210,36 @@ def caller() -> str:
 IndexTable: TypeAlias = npt.NDArray[Any]
 
 
+class RowIndex(NamedTuple):
+    """The index i of the row that a loop over rows is at: of the set `level`, which is the loop's own or one
+    that its set was collected from."""
+
+    loop: str
+    level: str
+
+    def __str__(self) -> str:
+        return f"i of {self.level} in {self.loop}"
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Address:
     """The element `tables[table][i] * scale + offset` of an array in iteration i; without a table, the
     element `i * scale + offset`.
 
-    `array` names an input, a state, an output, or a table of floats (the same for all samples).
+    `array` names an input, a state, an output, or a table of floats (the same for all samples); `index` is i
+    in programs with loops over rows, which may be nested; None: the iteration of the loop around.
     """
 
     array: str
     table: str | None
     scale: int
     offset: int
+    index: RowIndex | None = None
 
     def __str__(self) -> str:
-        entry = "i" if self.table is None else f"{self.table}[i]"
+        i = "i" if self.index is None else str(self.index)
+        entry = i if self.table is None else f"{self.table}[{i}]"
         return f"{self.array}[{f'{entry} * {self.scale} + ' if self.scale else ''}{self.offset}]"
 
     @classmethod

@@ -23,7 +23,8 @@ from dalembert.scalar.kinds import Table
 from dalembert.tracing.expression import Expression, caller
 from dalembert.tracing.iteration import OpenLoop, RecordedLoop
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS, WEIGHTS
-from dalembert.tracing.program import Program
+from dalembert.tracing.program import Program, RowSet, cases_of
+from dalembert.tracing.row_loops import FamilyArray
 from dalembert.tracing.rules import RULES, RuleSet
 
 # The size of a program and its limits.
@@ -64,8 +65,8 @@ def check_size(program: Program, default: int = MAX_OPERATIONS) -> int:
     """Return the operations and stores to compile, or raise where they are too many; those of a loop count
     once, however often it runs, those of `WEIGHTS` several times."""
     operations = _operations([program.check]) if program.check is not None else 0
-    for loop in program.loops:
-        for case in loop.cases:
+    for statement in program.statements:
+        for case in cases_of(statement):
             operations += len(case) + _operations([store.value for store in case])
     return check_count(operations, default)
 
@@ -106,7 +107,9 @@ class Graph:
         self.max_nodes = max_nodes()
         self.loops: list[RecordedLoop] = []
         self.open_loops: list[OpenLoop] = []
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, Any] = {}
+        self.rows: dict[str, RowSet] = {}
+        self.families: dict[str, FamilyArray] = {}
         self._constants: dict[Any, Expression] = {}
         self._leaves: dict[Any, Expression] = {}
         self._table_names: dict[bytes, str] = {}
@@ -153,12 +156,22 @@ class Graph:
         node = self.coerce(index)
         if node.op == "constant":
             return self.constant(scalar.lookup(table, node.data))
-        key = table.tobytes()
+        return self._look_up(self.add_table(table), node)
+
+    def add_table(self, table: Any) -> str:
+        """Return the name of a table of constants, floats or integers; equal tables are kept once."""
+        key = table.dtype.char.encode() + table.tobytes() if table.dtype.kind != "f" else table.tobytes()
         name = self._table_names.get(key)
         if name is None:
             name = self._table_names[key] = f"lookup {len(self.tables)}"
             self.tables[name] = np.array(table)
-        return self._look_up(name, node)
+        return name
+
+    def add_rows(self, rows: RowSet) -> str:
+        """Return a name for a new set of rows."""
+        name = f"rows {len(self.rows)}"
+        self.rows[name] = rows
+        return name
 
     def loop_name(self) -> str:
         """Return a name for a new loop."""
@@ -230,6 +243,8 @@ class Graph:
             nodes.append(Expression(new, node.op, args, node.data, node.index))
         new.loops.extend(loop.copy(nodes, {}) for loop in self.loops)
         new.tables.update(self.tables)
+        new.rows.update(self.rows)
+        new.families.update(self.families)
         new._table_names.update(self._table_names)
         new._constants.update((key, nodes[node.index]) for key, node in self._constants.items())
         new._leaves.update((key, nodes[node.index]) for key, node in self._leaves.items())

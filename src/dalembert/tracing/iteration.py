@@ -9,7 +9,7 @@ literal, and a value that no step changes stays what it was before the loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from dalembert import scalar
 from dalembert.errors import TracingError
 from dalembert.scalar import Scalar
-from dalembert.scalar.for_each import leaves, rebuild
+from dalembert.scalar.for_each import leaves, map_nested, rebuild
 from dalembert.tracing.expression import Address, Expression, caller
 from dalembert.tracing.operations import BOOLEAN_OPS
 
@@ -27,11 +27,46 @@ Until: TypeAlias = Callable[[Any], Scalar] | None
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
+class RowStore:
+    """A value that each iteration of a loop over rows stores in an array, or adds to an element of it; `row`:
+    the row of the array by number, where that differs from sample to sample."""
+
+    address: Address
+    value: Expression
+    accumulate: bool = False
+    row: Expression | None = None
+
+    @property
+    def values(self) -> list[Expression]:
+        return [self.value] if self.row is None else [self.value, self.row]
+
+    def copy(self, nodes: Any) -> RowStore:
+        """Return the store on other nodes."""
+        row = None if self.row is None else nodes[self.row.index]
+        return replace(self, value=nodes[self.value.index], row=row)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class RowAppend:
+    """The row `entry` (an index table's, or the index itself) that an iteration appends to the set `to` where
+    `condition` is not zero for any sample, with `values` for elements of arrays, a row of `width` each."""
+
+    to: str
+    entry: Address
+    condition: Expression
+    values: tuple[tuple[Address, Expression], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
 class RecordedLoop:
     """A recorded loop: the carried values before the loop and after one step, by place.
 
     A place with a start and no result does not change. `until` is the place that holds 1 once a sample is
-    done, else 0. `inner` are the loops of the step.
+    done, else 0. `inner` are the loops of the step. A loop over `rows` visits those that the set has; at the
+    end of each iteration come its `stores` and `appends`. The sets `empties` lose their rows before it
+    begins. A loop of no iterations stores before it would begin.
     """
 
     name: str
@@ -40,6 +75,15 @@ class RecordedLoop:
     result: dict[int, Expression]
     until: int | None
     inner: tuple[RecordedLoop, ...]
+    rows: str | None = None
+    stores: tuple[RowStore, ...] = ()
+    appends: tuple[RowAppend, ...] = ()
+    empties: tuple[str, ...] = ()
+
+    @property
+    def is_branch(self) -> bool:
+        """Whether the step runs once or not at all."""
+        return self.count == 1 and self.rows is None
 
     @property
     def end(self) -> str:
@@ -55,6 +99,17 @@ class RecordedLoop:
             {place: nodes[node.index] for place, node in self.result.items()},
             self.until,
             tuple(inner.copy(nodes, names) for inner in self.inner),
+            self.rows,
+            tuple(store.copy(nodes) for store in self.stores),
+            tuple(
+                replace(
+                    append,
+                    condition=nodes[append.condition.index],
+                    values=tuple((at, nodes[value.index]) for at, value in append.values),
+                )
+                for append in self.appends
+            ),
+            self.empties,
         )
 
 
@@ -81,14 +136,38 @@ def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
     graph = _graph_of([*start, finished]) or _graph_of(leaves(step(carry)))
     if finished is True or graph is None:
         return carry
-    name = graph.loop_name()
+    return record_iterations(graph, graph.loop_name(), count, step, carry, until, finished)
+
+
+def record_iterations(
+    graph: Any,
+    name: str,
+    count: int,
+    step: Step,
+    carry: Any,
+    until: Until = None,
+    finished: Scalar = False,
+    rows: str | None = None,
+    stores: Callable[[], Sequence[RowStore]] = tuple,
+) -> Any:
+    """Record a loop under a name, over `rows` if they are given, and return the carry after it; `stores` of
+    each iteration are known once the step is traced."""
+    families = _families(carry)
+    carried = [family.carried_by(name, k) for k, family in enumerate(families)]
+    for own, family in zip(carried, families, strict=True):
+        own.copy_from(family, None)
+    carry, outer_carry = _with_families(carry, carried), carry
+    start = leaves(carry)
     cells = [to_cell(graph, leaf) for leaf in start]
     done = None if until is None else len(start)
     outer = graph.open_loops[-1] if graph.open_loops else None
-    own = OpenLoop(None if done is None else from_cell(graph, Address.fixed(name, done), condition=True))
+    flag = None if outer is None else outer.flag
+    if done is not None:
+        flag = from_cell(graph, Address.fixed(name, done), condition=True)
+    own = OpenLoop(flag)
     graph.open_loops.append(own)
     try:
-        given, new = _trace_step(graph, own, name, step, carry, start)
+        given, new, result = _trace_step(graph, own, name, step, carry, start)
         results = {
             j: to_cell(graph, after)
             for j, (before, after) in enumerate(zip(given, new, strict=True))
@@ -96,6 +175,8 @@ def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
         }
         if until is not None:
             following = until(rebuild(carry, new))
+        for cell, family in zip(carried, _families(result), strict=True):
+            cell.copy_from(family, own.flag if done is not None else None)
     finally:
         graph.open_loops.pop()
     starts = {j: cell for j, cell in enumerate(cells) if _literal_value(given[j]) is None}
@@ -109,13 +190,37 @@ def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
             finished = graph.operation("or", outer.flag, finished)
         starts[done] = to_cell(graph, graph.condition(finished))
         results[done] = to_cell(graph, graph.operation("or", own.flag, following))
-    loop = RecordedLoop(name, count, starts, results, done, tuple(own.inner))
-    (graph.loops if outer is None else outer.inner).append(loop)
+    loop = RecordedLoop(name, count, starts, results, done, tuple(own.inner), rows, tuple(stores()))
+    add_loop(graph, loop)
     after = [
         from_cell(graph, Address.fixed(loop.end, j), condition=is_condition(leaf)) if j in results else leaf
         for j, leaf in enumerate(start)
     ]
+    carry = _with_families(outer_carry, [family.after(name) for family in carried])
     return rebuild(carry, after)
+
+
+def add_loop(graph: Any, loop: RecordedLoop) -> None:
+    """Add a loop to the step that is being recorded, or to the function."""
+    (graph.open_loops[-1].inner if graph.open_loops else graph.loops).append(loop)
+
+
+def _families(value: Any) -> list[Any]:
+    """Return the families of rows in a nested value."""
+    found: list[Any] = []
+
+    def note(family: Any) -> Any:
+        found.append(family)
+        return family
+
+    map_nested(value, "carried_by", note)
+    return found
+
+
+def _with_families(value: Any, families: Sequence[Any]) -> Any:
+    """Return a nested value with other families."""
+    given = iter(families)
+    return map_nested(value, "carried_by", lambda _: next(given)) if families else value
 
 
 def is_condition(value: Scalar) -> bool:
@@ -138,8 +243,8 @@ def from_cell(graph: Any, address: Address, *, condition: bool) -> Expression:
 
 def _trace_step(
     graph: Any, own: OpenLoop, name: str, step: Step, carry: Any, start: Sequence[Scalar]
-) -> tuple[list[Scalar], list[Scalar]]:
-    """Trace the step and return the values that it takes and those that it returns.
+) -> tuple[list[Scalar], list[Scalar], Any]:
+    """Trace the step and return the values that it takes, those that it returns, and what it returns.
 
     A literal stays a literal only if the step returns the same literal; the step is traced again until no
     further literal changes."""
@@ -150,7 +255,8 @@ def _trace_step(
             from_cell(graph, Address.fixed(name, j), condition=is_condition(leaf)) if known is None else leaf
             for j, (leaf, known) in enumerate(zip(start, kept, strict=True))
         ]
-        new = leaves(step(rebuild(carry, given)))
+        result = step(rebuild(carry, given))
+        new = leaves(result)
         rebuild(carry, new)
         for before, after in zip(start, new, strict=True):
             if is_condition(before) is not is_condition(after):
@@ -163,7 +269,7 @@ def _trace_step(
             for known, value in zip(kept, new, strict=True)
         ]
         if settled == kept:
-            return given, new
+            return given, new, result
         kept = settled
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Final, final
 
 import numpy as np
@@ -25,7 +25,7 @@ from dalembert.tracing.expression import Address, Expression
 from dalembert.tracing.graph import Graph, check_count
 from dalembert.tracing.iteration import RecordedLoop, all_loops, from_cell, is_condition, to_cell
 from dalembert.tracing.operations import BOOLEAN_OPS
-from dalembert.tracing.program import ArraySpec, Loop, Statement, Store, Straight
+from dalembert.tracing.program import Append, ArraySpec, Loop, Repeat, Statement, Store, Straight
 
 MAX_RECOMPUTED_OPERATIONS = 12
 """Operations up to which a loop of one iteration recomputes a value instead of loading it: the loop may not
@@ -33,6 +33,9 @@ run at all, and storing the value for it would always cost."""
 
 VALUES: Final = "values {}"
 """The array of the values that one part computes for others."""
+
+APPENDED: Final = "{} appended"
+"""The array of the conditions and values of the rows that one iteration of a loop may append to sets."""
 
 
 @final
@@ -52,6 +55,16 @@ class Placement:
         self.tables: dict[str, npt.NDArray[np.int64]] = {}
         self.recorded = {name: loop for loop in all_loops(graph.loops) for name in (loop.name, loop.end)}
         self.wanted: dict[str, set[int]] = {loop.name: set() for loop in all_loops(graph.loops)}
+        self.stored: dict[str, set[int]] = {}
+        self.live: set[str] = set()
+        self.outer = {inner.name: loop for loop in all_loops(graph.loops) for inner in loop.inner}
+        self.makers: dict[str, list[RecordedLoop]] = {}
+        self.listers: dict[str, list[RecordedLoop]] = {}
+        for loop in all_loops(graph.loops):
+            for array in dict.fromkeys(_stored_arrays(loop)):
+                self.makers.setdefault(array, []).append(loop)
+            for name in dict.fromkeys(append.to for append in loop.appends):
+                self.listers.setdefault(name, []).append(loop)
         self.output: dict[int, int] = {}
         self.asked: list[tuple[Expression, int]] = []
         self.nodes = self._find_live_nodes()
@@ -80,7 +93,7 @@ class Placement:
             if node.args:
                 self.place[node.index] = min(self._seen_from(part, node) for part in self._used_in(node))
         self._hoist()
-        self.cheap = self._cheap_nodes() if any(loop.count == 1 for loop in all_loops(graph.loops)) else set()
+        self.cheap = self._cheap_nodes() if any(loop.is_branch for loop in all_loops(graph.loops)) else set()
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
         self.inside: list[list[Expression]] = [[] for _ in self.owner]
         for node in self.nodes:
@@ -92,7 +105,7 @@ class Placement:
 
     def live_loops(self, loops: Sequence[RecordedLoop]) -> list[RecordedLoop]:
         """Return the loops of which some result is needed."""
-        return [loop for loop in loops if self.wanted[loop.name]]
+        return [loop for loop in loops if loop.name in self.live]
 
     def _divide(self, owner: RecordedLoop | None, loops: Sequence[RecordedLoop]) -> None:
         """Number the parts of a step, or of the function."""
@@ -123,28 +136,85 @@ class Placement:
                 self.output[node.index] = number
                 stack.extend(node.args)
                 if node.op == "load":
-                    loop = self.recorded[node.data.array]
-                    # A carried value needs its initial value and its update, and so does the exit flag.
-                    for j in {node.data.offset, loop.until} - self.wanted[loop.name] - {None}:
-                        self.wanted[loop.name].add(j)
-                        stack += [loop.start[j], loop.result[j]]
-                        self.asked += [(loop.start[j], number), (loop.result[j], number)]
+                    needed = list(self._needed_by(node.data))
+                    stack += needed
+                    self.asked += [(value, number) for value in needed]
         return [seen[index] for index in sorted(seen)]
+
+    def _needed_by(self, address: Address) -> Iterator[Expression]:
+        """Yield the values that a load needs, and note which loops and which of their results are needed."""
+        loop = self.recorded.get(address.array)
+        if loop is not None:
+            # A carried value needs its initial value and its update, and so does the exit flag.
+            yield from self._need(loop)
+            yield from self._carry(loop, address.offset)
+        elif address.array in self.graph.families:
+            family = self.graph.families[address.array]
+            column = address.offset % max(family.width, 1)
+            own = self.stored.setdefault(family.storage, set())
+            if column not in own:
+                own.add(column)
+                for maker in self.makers.get(family.storage, ()):
+                    yield from self._need(maker)
+                    for array, offset, values in _stored_values(maker):
+                        if array == family.storage and offset % family.width == column:
+                            yield from values
+
+    def _carry(self, loop: RecordedLoop, place: int) -> Iterator[Expression]:
+        if place not in self.wanted[loop.name]:
+            self.wanted[loop.name].add(place)
+            yield loop.start[place]
+            yield loop.result[place]
+
+    def _need(self, loop: RecordedLoop) -> Iterator[Expression]:
+        """Yield what a loop needs to run at all: its exit flag, the rows that it visits, the loops around."""
+        if loop.name in self.live:
+            return
+        self.live.add(loop.name)
+        if loop.until is not None:
+            yield from self._carry(loop, loop.until)
+        if loop.name in self.outer:
+            yield from self._need(self.outer[loop.name])
+        sets = [append.to for append in loop.appends]
+        name = loop.rows
+        while name is not None:
+            sets.append(name)
+            name = self.graph.rows[name].parent
+        for name in sets:
+            for lister in self.listers.get(name, ()):
+                yield from self._need(lister)
+                for append in lister.appends:
+                    if append.to == name:
+                        yield append.condition
 
     def resolve(self, node: Expression) -> Expression:
         """Return the value before the loop for a carried value that the loop does not change."""
-        while node.op == "load" and node.data.offset not in self.recorded[node.data.array].result:
-            node = self.recorded[node.data.array].start[node.data.offset]
+        while node.op == "load":
+            loop = self.recorded.get(node.data.array)
+            if loop is None or node.data.offset in loop.result:
+                break
+            node = loop.start[node.data.offset]
         return node
 
     def _rank(self) -> None:
         """Find the earliest part of each node."""
         for node in self.nodes:
-            early = 0
-            if node.op == "load":
-                loop = self.recorded[node.data.array]
-                early = (self.after if node.data.array == loop.end else self.first)[loop.name]
+            early = self._loaded_from(node.data) if node.op == "load" else 0
             self.rank[node.index] = max([early, *(self.rank[item.index] for item in self.args[node.index])])
+
+    def _loaded_from(self, address: Address) -> int:
+        """Return the earliest part that can load an element."""
+        early = 0 if address.index is None else self.first[address.index.loop]
+        loop = self.recorded.get(address.array)
+        if loop is not None:
+            return max(early, (self.after if address.array == loop.end else self.first)[loop.name])
+        family = self.graph.families.get(address.array)
+        if family is None:
+            return early
+        ready = [self.after[name] for name in family.after]
+        if family.carried_by is not None:
+            ready.append(self.first[family.carried_by])
+        return max([early, *ready])
 
     def _sink_into_single_pass_loops(self) -> None:
         """Move operations that only a loop of one iteration needs into its step."""
@@ -156,6 +226,8 @@ class Placement:
             for j in self.wanted[name]:
                 homes.setdefault(self.resolve(loop.start[j]).index, set()).add(before)
                 homes.setdefault(self.resolve(loop.result[j]).index, set()).add(self.last[name])
+            for value in self._row_values(loop):
+                homes.setdefault(self.resolve(value).index, set()).add(self._stored_in(loop))
         for store in self.stores:
             homes.setdefault(self.resolve(store.value).index, set()).add(self.last[None])
         for node in reversed(self.nodes):
@@ -169,7 +241,7 @@ class Placement:
         while True:
             loops = {self._loop_within(self.owner[part], user) for user in users}
             loop = loops.pop()
-            if loops or loop is None or loop.count != 1:
+            if loops or loop is None or not loop.is_branch:
                 return part
             part = self.first[loop.name]
 
@@ -223,6 +295,8 @@ class Placement:
             for j in self.wanted[loop.name]:
                 self._root(loop.start[j], self.before[loop.name])
                 self._root(loop.result[j], self.last[loop.name])
+            for value in self._row_values(loop):
+                self._root(value, self._stored_in(loop))
         for store in self.stores:
             self._root(store.value, self.stored_in(store))
         used = []
@@ -233,6 +307,19 @@ class Placement:
                     self._seen_from(self.rank[node.index], item)
                     self.users.setdefault(item.index, []).append(node.index)
         self.nodes = used[::-1]
+
+    def _row_values(self, loop: RecordedLoop) -> list[Expression]:
+        """Return the values that a loop over rows stores and appends, without those that nothing reads."""
+        stored = (values for array, offset, values in _stored_values(loop) if self._is_read(array, offset))
+        return [*chain.from_iterable(stored), *(append.condition for append in loop.appends)]
+
+    def _is_read(self, array: str, offset: int) -> bool:
+        return offset % max(self.graph.families[array].width, 1) in self.stored.get(array, ())
+
+    def _stored_in(self, loop: RecordedLoop) -> int:
+        """Return the part in which a loop stores and appends rows: its last or, if it only stores, the one
+        before it."""
+        return self.last[loop.name] if loop.count else self.before[loop.name]
 
     def stored_in(self, store: Store) -> int:
         """Return the part that stores a result: the first that has it."""
@@ -289,7 +376,7 @@ class Placement:
         and a loop of one iteration recomputes cheap nodes."""
         leaves = all(not item.args for item in self.args[node.index])
         owner = self.owner[part]
-        again = owner is not None and owner.count == 1 and node.index in self.cheap
+        again = owner is not None and owner.is_branch and node.index in self.cheap
         return not node.args or (leaves and node.op in BOOLEAN_OPS) or again
 
     def _cheap_nodes(self) -> set[int]:
@@ -316,12 +403,62 @@ class Placement:
         for name, places in self.wanted.items():
             if places:
                 yield ArraySpec(name, max(places) + 1)
+        for name, family in self.graph.families.items():
+            if self.stored.get(name) and family.storage == name:
+                yield ArraySpec(name, (self.graph.rows[family.rows].size + family.rest) * family.width)
+        for loop in all_loops(self.graph.loops):
+            if loop.appends and loop.name in self.live:
+                yield ArraySpec(APPENDED.format(loop.name), sum(1 + len(x.values) for x in loop.appends))
 
     def statements(self) -> Iterator[Statement]:
+        if self.graph.rows:
+            yield from self._block(None)  # type: ignore[misc]
+            return
         yield Straight(tuple(self._stores(self.first[None])))
         for loop in self.live_loops(self.graph.loops):
             yield self._loop(loop)
             yield Straight(tuple(self._stores(self.after[loop.name])))
+
+    def _block(self, owner: RecordedLoop | None) -> Iterator[Straight | Repeat | Append]:
+        """Yield the statements of a step, or of the function, where loops are nested."""
+        yield Straight(tuple(self._stores(self.first[owner and owner.name])))
+        for loop in self.live_loops(self.graph.loops if owner is None else owner.inner):
+            if loop.count:
+                until = None if loop.until is None else Address.fixed(loop.name, loop.until)
+                body = tuple(
+                    item for item in self._block(loop) if not isinstance(item, Straight) or item.stores
+                )
+                yield Repeat(loop.name, loop.count, loop.rows, body, until, loop.empties)
+            yield Straight(tuple(self._stores(self.after[loop.name])))
+        if owner is not None:
+            yield from self._appends(owner)
+
+    def _appends(self, loop: RecordedLoop) -> Iterator[Append]:
+        """Yield the appends of a loop, whose values are in cells of its own."""
+        array, cell = APPENDED.format(loop.name), 0
+        for append in loop.appends:
+            copies = [
+                (address, Address.fixed(array, cell + 1 + k))
+                for k, (address, _) in enumerate(append.values)
+                if self._is_read(address.array, address.offset)
+            ]
+            yield Append(append.to, append.entry, Address.fixed(array, cell), tuple(copies))
+            cell += 1 + len(append.values)
+
+    def _append_stores(self, loop: RecordedLoop, local: _Local) -> Iterator[Store]:
+        array, cell = APPENDED.format(loop.name), 0
+        for append in loop.appends:
+            yield Store.fixed(array, cell, local(append.condition))
+            for k, (address, value) in enumerate(append.values):
+                if self._is_read(address.array, address.offset):
+                    yield Store.fixed(array, cell + 1 + k, local(value))
+            cell += 1 + len(append.values)
+
+    def _row_stores(self, loop: RecordedLoop, local: _Local) -> Iterator[Store]:
+        for store in loop.stores:
+            if self._is_read(store.address.array, store.address.offset):
+                row = None if store.row is None else local(store.row)
+                yield Store(store.address, local(store.value), store.accumulate, row)
 
     def _loop(self, loop: RecordedLoop) -> Loop:
         """Return the statement of a loop, with its inner loops."""
@@ -372,14 +509,31 @@ class Placement:
                 found += [
                     Store.fixed(loop.name, j, local(loop.start[j])) for j in sorted(self.wanted[loop.name])
                 ]
+                if not loop.count:
+                    found += self._row_stores(loop, local)
         if owner is not None and part == self.last[owner.name]:
             found += [
                 Store.fixed(owner.name, j, local(owner.result[j])) for j in sorted(self.wanted[owner.name])
             ]
+            found += [*self._row_stores(owner, local), *self._append_stores(owner, local)]
         found += [
             replace(store, value=local(store.value)) for store in self.stores if self.stored_in(store) == part
         ]
         return found
+
+
+def _stored_arrays(loop: RecordedLoop) -> Iterator[str]:
+    """Yield the arrays that a loop over rows writes."""
+    yield from (array for array, _, _ in _stored_values(loop))
+
+
+def _stored_values(loop: RecordedLoop) -> Iterator[tuple[str, int, list[Expression]]]:
+    """Yield (array, offset, values that it takes) of all that a loop over rows writes."""
+    for store in loop.stores:
+        yield store.address.array, store.address.offset, store.values
+    for append in loop.appends:
+        for address, value in append.values:
+            yield address.array, address.offset, [value]
 
 
 @final
@@ -406,8 +560,11 @@ class _Local:
         at, graph = self._at, self._at.graph
         own = at.place[node.index]
         if node.op == "load":
-            name = at.recorded[node.data.array].name
-            return graph.load(Address.fixed(name, node.data.offset))
+            address = node.data
+            if address.array in at.recorded:
+                return graph.load(Address.fixed(at.recorded[address.array].name, address.offset))
+            family = graph.families.get(address.array)
+            return node if family is None else graph.load(replace(address, array=family.storage))
         if not node.args:
             return node
         if own == self._part or at.computes(node, self._part):

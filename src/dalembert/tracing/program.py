@@ -58,11 +58,21 @@ class ArrayArgument:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """A store of `value` to the element at `address`, or its addition there (`accumulate`)."""
+    """A store of `value` to the element at `address`, or its addition there (`accumulate`).
+
+    `row`: a number by sample; the element is then row * address.scale + address.offset. Numbers outside of
+    the array's rows write to its last row, which nothing reads.
+    """
 
     address: Address
     value: Expression
     accumulate: bool = False
+    row: Expression | None = None
+
+    @property
+    def values(self) -> tuple[Expression, ...]:
+        """The value, and the row if it is a number."""
+        return (self.value,) if self.row is None else (self.value, self.row)
 
     @classmethod
     def fixed(cls, array: str, position: int, value: Expression) -> Store:
@@ -91,7 +101,7 @@ class Straight:
 
     @property
     def values(self) -> tuple[Expression, ...]:
-        return tuple(store.value for store in self.stores)
+        return tuple(value for store in self.stores for value in store.values)
 
 
 @final
@@ -130,12 +140,67 @@ class Loop:
                 yield case, np.flatnonzero(tables[self.kinds][: self.count] == number)
 
 
-Statement: TypeAlias = Straight | Loop
+@final
+@dataclass(frozen=True, slots=True)
+class RowSet:
+    """A set of rows: how many it may have and, if it is collected, the set that it lists rows of."""
+
+    size: int
+    parent: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Append:
+    """The addition of a row to a set, where the `condition` (a fixed element) is not zero for any sample:
+    `entry` is its row in the set's parent, `values` are copied from fixed elements to the row's own."""
+
+    to: str
+    entry: Address
+    condition: Address
+    values: tuple[tuple[Address, Address], ...]
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeat:
+    """The statements `body`, repeated for each of the `rows` that a set has, in order, or `count` times.
+
+    `name` is that of its index in addresses. `until`: an element that is not zero once a sample is done, as
+    in `Loop`. The sets `empties` lose their rows before it begins.
+    """
+
+    name: str
+    count: int
+    rows: str | None
+    body: tuple[Straight | Repeat | Append, ...]
+    until: Address | None = None
+    empties: tuple[str, ...] = ()
+
+    def straights(self) -> Iterator[Straight]:
+        """Yield the straight-line code that it contains."""
+        for statement in self.body:
+            if isinstance(statement, Straight):
+                yield statement
+            elif isinstance(statement, Repeat):
+                yield from statement.straights()
+
+
+Statement: TypeAlias = Straight | Loop | Repeat
 
 
 def as_loop(statement: Statement) -> Loop:
     """Return a statement as a loop; straight-line code is a loop of one iteration."""
+    if isinstance(statement, Repeat):
+        raise ArgumentError("a loop over rows has no table of iterations")
     return Loop(1, False, None, (statement.stores,)) if isinstance(statement, Straight) else statement
+
+
+def cases_of(statement: Statement) -> tuple[Case, ...]:
+    """Return all pieces of straight-line code of a statement."""
+    if isinstance(statement, Repeat):
+        return tuple(straight.stores for straight in statement.straights())
+    return as_loop(statement).cases
 
 
 @final
@@ -149,6 +214,7 @@ class Program:
     statements: tuple[Statement, ...] = ()
     tables: Mapping[str, IndexTable] = field(default_factory=dict)
     check: Expression | None = None
+    rows: Mapping[str, RowSet] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = [spec.name for spec in (*self.inputs, *self.outputs, *self.states)] + list(self.tables)
@@ -164,6 +230,11 @@ class Program:
                     "numbers"
                 )
         _Validation(self).run()
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether there are loops over rows."""
+        return any(isinstance(statement, Repeat) for statement in self.statements)
 
     @property
     def loops(self) -> list[Loop]:
@@ -194,12 +265,33 @@ class Program:
             numbers = np.ascontiguousarray(table, "<f8" if table.dtype.kind == "f" else "<i8")
             put("table", name, numbers.dtype.str, len(numbers))
             digest.update(numbers.tobytes())
-        for statement, loop in zip(self.statements, self.loops, strict=True):
+
+        def put_case(case: Case) -> None:
+            put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])
+            put_values(value for store in case for value in store.values)
+
+        def put_repeat(repeat: Repeat) -> None:
+            put("Repeat", repeat.name, repeat.count, repeat.rows, repeat.until, *repeat.empties)
+            for item in repeat.body:
+                if isinstance(item, Repeat):
+                    put_repeat(item)
+                elif isinstance(item, Append):
+                    put("Append", item.to, item.entry, item.condition, *item.values)
+                else:
+                    put_case(item.stores)
+            put("end")
+
+        for name, rows in self.rows.items():
+            put("rows", name, rows.size, rows.parent)
+        for statement in self.statements:
+            if isinstance(statement, Repeat):
+                put_repeat(statement)
+                continue
+            loop = as_loop(statement)
             put(type(statement).__name__, loop.count, loop.reverse, loop.kinds, len(loop.cases))
             put("until", loop.until, *loop.skips)
             for case in loop.cases:
-                put("case", *[f"{store.address}\x1d{store.accumulate}" for store in case])
-                put_values(store.value for store in case)
+                put_case(case)
         if self.check is not None:
             put("check")
             put_values([self.check])
@@ -222,6 +314,9 @@ class _Validation:
     def run(self) -> None:
         """Raise an error if a statement is ill-formed, or reaches outside its arrays."""
         for statement in self.program.statements:
+            if isinstance(statement, Repeat):
+                self._repeat(statement)
+                continue
             if isinstance(statement, Loop):
                 self._loop(statement)
             for case, own in as_loop(statement).runs(self.tables):
@@ -240,6 +335,35 @@ class _Validation:
             if check.op not in BOOLEAN_OPS:
                 raise ArgumentError(f"check must be a condition, got the operation {check.op!r}")
             self._leaves([check], np.zeros(1, np.int64), None)
+
+    def _repeat(self, repeat: Repeat) -> None:
+        """Check that all that a loop over rows reads and writes lies inside of its arrays."""
+        if repeat.rows is not None and repeat.rows not in self.program.rows:
+            raise UnknownNameError.of("set of rows", repeat.rows, self.program.rows)
+        for item in repeat.body:
+            if isinstance(item, Repeat):
+                self._repeat(item)
+                continue
+            if isinstance(item, Append):
+                addresses = [item.condition, *(at for pair in item.values for at in pair)]
+            else:
+                values = live(value for store in item.stores for value in store.values)
+                addresses = [node.data for node in values if node.op == "load"]
+                addresses += [store.address for store in item.stores]
+            for address in addresses:
+                self._row_address(address)
+
+    def _row_address(self, address: Address) -> None:
+        size = self.sizes.get(address.array)
+        if size is None:
+            raise UnknownNameError.of("array", address.array, self.sizes)
+        greatest = address.offset
+        if address.scale and address.table is not None:
+            greatest += address.scale * int(self.tables[address.table].max(initial=0))
+        elif address.scale and address.index is not None:
+            greatest += address.scale * max(self.program.rows[address.index.level].size - 1, 0)
+        if not 0 <= address.offset <= greatest < max(size, 1):
+            raise ShapeError(f"{address} reaches element {greatest}, but its size is {size}")
 
     def _loop(self, loop: Loop) -> None:
         if loop.count < 0:
@@ -356,8 +480,23 @@ def count_operations(outputs: Iterable[Expression]) -> OperationCount:
 def count_program(program: Program) -> OperationCount:
     """Return the operations of one run: those of a loop's case as often as it is chosen, without `check`."""
     total = OperationCount()
-    for loop in program.loops:
+    for statement in program.statements:
+        if isinstance(statement, Repeat):
+            total += _count_repeat(statement)
+            continue
+        loop = as_loop(statement)
         for case, own in loop.runs(program.tables):
             sums = OperationCount(additions=sum(store.accumulate for store in case))
             total += len(own) * (count_operations(store.value for store in case) + sums)
     return total
+
+
+def _count_repeat(repeat: Repeat) -> OperationCount:
+    """Return the operations of a loop over rows if it visits all that there may be."""
+    total = OperationCount()
+    for item in repeat.body:
+        if isinstance(item, Repeat):
+            total += _count_repeat(item)
+        elif isinstance(item, Straight):
+            total += count_operations(item.values)
+    return repeat.count * total

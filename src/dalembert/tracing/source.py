@@ -15,7 +15,7 @@ from typing import Final
 from dalembert.errors import ArgumentError
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.operations import OPERATIONS
-from dalembert.tracing.program import Case, Loop, Program, Straight
+from dalembert.tracing.program import Case, Loop, Program, Repeat, Straight
 
 LONGEST_EXPRESSION: Final = 80
 INDENT: Final = "    "
@@ -51,6 +51,8 @@ def python_source(program: Program, *, name: str = "function") -> str:
     for statement in program.statements:
         if isinstance(statement, Straight):
             lines += _block(statement.stores, INDENT, taken, used)
+        elif isinstance(statement, Repeat):
+            raise ArgumentError(f"{name}: loops over rows known at run time are not written as Python source")
         else:
             lines += _loop(statement, taken, used)
     lines.append(f"{INDENT}return {', '.join(_identifier(spec.name) for spec in program.outputs)}")

@@ -27,6 +27,7 @@ from dalembert.tracing.iteration import all_loops, is_condition, record_loop
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.placement import Placement
 from dalembert.tracing.program import ArrayArgument, ArraySpec, Program, Statement, Store, Straight
+from dalembert.tracing.row_loops import record_rows
 from dalembert.tracing.rules import RULES, RuleSet
 
 Flatten: TypeAlias = Callable[[Any], Any]
@@ -136,7 +137,7 @@ class Trace:
         graph.grant()
         inputs = tuple(ArraySpec(item.name, item.size) for item in self.inputs)
         outputs = tuple(ArraySpec(item.name, item.size) for item in self.outputs)
-        return Program(inputs, outputs, states, statements, tables, self.check)
+        return Program(inputs, outputs, states, statements, tables, self.check, dict(graph.rows))
 
 
 def _symbols(graph: Graph, name: str, shape: tuple[int, ...], start: int = 0) -> Any:
@@ -227,6 +228,8 @@ def replay(traced: Trace, graph: Graph, given: Mapping[str, Sequence[Scalar]]) -
     the same name.
     """
     source = traced.graph
+    if source.rows:
+        raise TracingError("a traced function with rows cannot be part of another trace")
     loops = list(all_loops(source.loops))
     names = {loop.name: graph.loop_name() for loop in loops}
     arrays = names | {loop.end: f"{names[loop.name]} end" for loop in loops}
@@ -282,6 +285,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "select": _select,
     "lookup": lambda table, index: _graph(index).lookup(table, index),
     "loop": record_loop,
+    "rows": record_rows,
     "literal": lambda x: x.data if x.op == "constant" else None,
 }
 

@@ -46,12 +46,12 @@ from dalembert.codegen.outlining import (
     group_into_modules,
     with_short_blocks,
 )
-from dalembert.codegen.statement_code import Context, emit_condition, emit_loop, emit_straight
+from dalembert.codegen.statement_code import Context, emit_condition, emit_loop, emit_repeat, emit_straight
 from dalembert.codegen.target import KERNEL_NAME, Target
 from dalembert.errors import ProgramSizeError
 from dalembert.tracing.expression import live
 from dalembert.tracing.graph import check_size
-from dalembert.tracing.program import ArraySpec, Loop, Program, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, Straight
 
 BODY_INSTRUCTIONS: Final = 200
 """Instructions in one iteration of a loop, roughly; it only decides how many threads are worth while."""
@@ -142,6 +142,11 @@ class _Kernel:
         elif rollout is not None:
             arrays += (*self.carried, *program.outputs)
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
+        self.lists = {
+            name: self.layout.reserve(4 * (1 + rows.size))
+            for name, rows in program.rows.items()
+            if rows.parent is not None
+        }
         self.spill_offset = self.layout.size
 
     def emit(self, *, split: bool) -> Emitted:
@@ -169,6 +174,8 @@ class _Kernel:
             registers=self.target.registers,
             spills=Place(spills, self.type.size, self.type.align),
             outliner=self.outliner,
+            sizes={spec.name: spec.size for spec in self.program.states},
+            lists={name: writer.address("%scratch", offset) for name, offset in self.lists.items()},
         )
         self._body()
         writer.enter("tail")
@@ -180,7 +187,7 @@ class _Kernel:
         self.layout.reserve(self.context.slots * self.type.size)
         lengths = [len(writer.lines), *(function.lines for function in self.outliner.functions)]
         self.longest = max(lengths)
-        loops = sum(item.count for item in self.program.statements if isinstance(item, Loop))
+        loops = sum(item.count for item in self.program.statements if not isinstance(item, Straight))
         return Emitted(
             text=self._kernel(),
             scratch_bytes=self.layout.size,
@@ -270,6 +277,8 @@ class _Kernel:
                     spill_offset=self.spill_offset,
                     interleaved=self.scheduler.interleaved,
                 )
+            elif isinstance(statement, Repeat):
+                emit_repeat(self.context, self.program, statement)
             else:
                 emit_loop(self.context, self.program, statement)
         return sources
@@ -286,7 +295,7 @@ class _Kernel:
     def _used_inputs(self) -> dict[str, set[int] | None]:
         """Return the positions of inputs that straight-line code reads; None if a loop may index them."""
         program = self.program
-        if any(isinstance(statement, Loop) for statement in program.statements):
+        if any(isinstance(statement, Loop | Repeat) for statement in program.statements):
             return dict.fromkeys(spec.name for spec in program.inputs)
         used: dict[str, set[int] | None] = {spec.name: set() for spec in program.inputs}
         roots = [value for statement in program.statements for value in stored_values(statement)]

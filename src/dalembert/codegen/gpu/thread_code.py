@@ -32,7 +32,7 @@ from dalembert.codegen.statement_code import (
 )
 from dalembert.errors import CompileError
 from dalembert.tracing.expression import Address, Expression, replace_leaves
-from dalembert.tracing.program import Loop, Program, Straight
+from dalembert.tracing.program import Loop, Program, Repeat, Straight
 
 # Nested loops of a GPU thread.
 #
@@ -401,6 +401,8 @@ class Compute:
                     slots = {p: x.offset // size for p, x in sources.items() if p not in numbers}
                     columns = self.slots.keep(set(slots.values()))
                     self._gather({p: columns[slot] for p, slot in slots.items()}, numbers)
+            elif isinstance(statement, Repeat):
+                raise CompileError("a program with loops over rows has no GPU kernel yet")
             else:
                 together = self.layout.barriers > 0
                 emit_nest(context, self.program, without_exit_tests(statement), together=together)

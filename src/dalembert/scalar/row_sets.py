@@ -1,0 +1,226 @@
+"""Index sets over every kind of scalar: code that is written, traced and compiled once for many rows.
+
+A `loop` repeats a step; `Rows` are what data-parallel code runs over: the pairs of a scene, the points of
+contact, the bodies that they act on. Rows come with constants (`numbers`, `links` to rows of another set) and
+with values (`Family`), and code runs over them in these ways:
+
+    rows.each(step)                a value for each row
+    rows.fold(step, carry)         one value from all rows, in order
+    rows.scan(step, carry)         both: a value for each row that depends on those before
+    rows.scatter(step, to, zero)   sums of contributions to the rows of another set
+    rows.write(writes)             values of rows that differ from sample to sample
+    rows.collect(sources)          the rows that some code names at run time, with a value for each
+
+What `collect` returns are rows again. In a batch they are the rows that any sample names, so that all samples
+visit the same rows: a sample that did not name a row must make its value harmless. A trace records each step
+once, whatever the number of rows, and machine code visits the rows that were named and no others.
+
+    >>> from dalembert import scalar
+    >>> masses = [1.0, 2.0, 4.0]
+    >>> parts = scalar.rows(3, like=masses)
+    >>> m = parts.stack(masses)
+    >>> heavy = parts.where(lambda i: m[i] > 1.5)
+    >>> print(heavy.fold(lambda total, i: total + m[i], 0.0))
+    6.0
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+
+import numpy as np
+
+from dalembert.errors import ArgumentError, ShapeError
+from dalembert.scalar.for_each import leaves, rebuild
+from dalembert.scalar.kinds import FLOAT, Scalar, find
+
+T = TypeVar("T")
+Carry = TypeVar("Carry")
+
+Row: TypeAlias = Any
+"""One row while code runs over it: an index of families and columns, nothing to compute with."""
+
+
+class Named(NamedTuple):
+    """A row that a step of `collect` names where `condition` holds, and the value to keep with it."""
+
+    row: Row
+    condition: Scalar
+    value: Any = ()
+
+
+class Source(NamedTuple):
+    """Code that names rows: a step that yields what it names for each row of a set."""
+
+    rows: Rows
+    step: Callable[[Row], Iterable[Named]]
+
+
+class Write(NamedTuple):
+    """Code that writes values of rows: a step that yields (row, value) for each row of a set. The row may be
+    a number that differs from sample to sample; one outside of the set writes nothing."""
+
+    rows: Rows
+    step: Callable[[Row], Iterable[tuple[Row | Scalar, Any]]]
+
+
+class Family(ABC, Generic[T]):
+    """A value of one form for each row of a set."""
+
+    @abstractmethod
+    def __getitem__(self, row: Row) -> T:
+        """Return the value of a row."""
+
+    @abstractmethod
+    def at(self, number: int) -> T:
+        """Return the value of the row with a known number."""
+
+
+class Rows(ABC):
+    """A set of rows, numbered from 0, or those that `collect` found."""
+
+    @abstractmethod
+    def numbers(self, values: Sequence[float]) -> Family[Scalar]:
+        """Return a constant for each row."""
+
+    @abstractmethod
+    def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
+        """Return for each row a row of another set, by constant numbers."""
+
+    @abstractmethod
+    def stack(self, values: Sequence[T]) -> Family[T]:
+        """Return the family of values that are known one by one."""
+
+    @abstractmethod
+    def each(self, step: Callable[[Row], T]) -> Family[T]:
+        """Return `step(row)` for each row."""
+
+    @abstractmethod
+    def scan(self, step: Callable[[Carry, Row], tuple[Carry, T]], carry: Carry) -> tuple[Carry, Family[T]]:
+        """Return the carry after `carry, value = step(carry, row)` for all rows in order, and the values."""
+
+    def fold(self, step: Callable[[Carry, Row], Carry], carry: Carry) -> Carry:
+        """Return the carry after `carry = step(carry, row)` for all rows in order."""
+        return self.scan(lambda so_far, row: (step(so_far, row), ()), carry)[0]
+
+    @abstractmethod
+    def write(self, writes: Sequence[Write]) -> Family[Any]:
+        """Return the values that are written, in order; those of other rows are not defined."""
+
+    @abstractmethod
+    def scatter(self, step: Callable[[Row], Iterable[tuple[Row, T]]], to: Rows, zero: T) -> Family[T]:
+        """Return, for the rows of `to`, the sums of the values that the step yields for them."""
+
+    @abstractmethod
+    def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
+        """Return the rows of this set that the sources name, in the order of naming, with their values."""
+
+    def where(self, condition: Callable[[Row], Scalar]) -> Rows:
+        """Return the rows for which a condition holds in any sample."""
+        return self.collect([Source(self, lambda row: [Named(row, condition(row))])])[0]
+
+
+def rows(count: int, *, like: Any) -> Rows:
+    """Return a set of `count` rows for code that computes with scalars of the kind of `like`, nested as it
+    may be."""
+    for value in leaves(like):
+        recorder = getattr(find(type(value)), "rows", None)
+        if recorder is not None:
+            found: Rows = recorder(value, count)
+            return found
+    return _PlainRows(None, [{} for _ in range(count)])
+
+
+# Rows of numbers and arrays: each is visited in Python. A row is known by its place in its set and in those
+# that its set was collected from.
+
+
+@final
+class _PlainFamily(Family[Any]):
+    def __init__(self, of: _PlainRows, values: Sequence[Any]) -> None:
+        self._rows, self._values = of, list(values)
+
+    def __getitem__(self, row: Row) -> Any:
+        return self._values[row[self._rows]]
+
+    def at(self, number: int) -> Any:
+        return self._values[number]
+
+    # A family may be part of what a loop carries.
+
+    def leaves(self) -> list[Scalar]:
+        return leaves(self._values)
+
+    def rebuilt(self, scalars: Iterator[Scalar]) -> _PlainFamily:
+        own = [next(scalars) for _ in leaves(self._values)]
+        return _PlainFamily(self._rows, rebuild(self._values, own))
+
+
+@final
+class _PlainRows(Rows):
+    def __init__(self, parent: _PlainRows | None, places: Sequence[dict[Any, int]]) -> None:
+        self._parent = parent
+        self._places = [{**place, self: k} for k, place in enumerate(places)]
+
+    def numbers(self, values: Sequence[float]) -> Family[Scalar]:
+        return self.stack([float(x) for x in values])
+
+    def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
+        return self.stack([{to: int(k)} for k in numbers])
+
+    def stack(self, values: Sequence[Any]) -> Family[Any]:
+        if len(values) != len(self._places):
+            raise ShapeError(f"{len(values)} values for {len(self._places)} rows")
+        return _PlainFamily(self, values)
+
+    def each(self, step: Callable[[Row], Any]) -> Family[Any]:
+        return _PlainFamily(self, [step(place) for place in self._places])
+
+    def scan(self, step: Callable[[Any, Row], tuple[Any, Any]], carry: Any) -> tuple[Any, Family[Any]]:
+        values = []
+        for place in self._places:
+            carry, value = step(carry, place)
+            values.append(value)
+        return carry, _PlainFamily(self, values)
+
+    def write(self, writes: Sequence[Write]) -> Family[Any]:
+        found: list[Any] = [None] * len(self._places)
+        for rows, step in writes:
+            for place in rows._places:  # type: ignore[attr-defined]
+                for row, value in step(place):
+                    if isinstance(row, dict):
+                        found[row[self]] = value
+                        continue
+                    for k in {int(x) for x in np.ravel(row) if 0.0 <= x < len(found)}:
+                        old = value if found[k] is None else found[k]
+                        here = np.floor(row) == k
+                        new = [
+                            FLOAT.select(here, a, b) if np.ndim(here) == 0 else np.where(here, a, b)
+                            for a, b in zip(leaves(value), leaves(old), strict=True)
+                        ]
+                        found[k] = rebuild(value, new)
+        return _PlainFamily(self, found)
+
+    def scatter(self, step: Callable[[Row], Iterable[tuple[Row, Any]]], to: Rows, zero: Any) -> Family[Any]:
+        if not isinstance(to, _PlainRows):
+            raise ArgumentError("rows of numbers are summed to rows of numbers")
+        start = leaves(zero)
+        sums = [list(start) for _ in to._places]
+        for place in self._places:
+            for row, value in step(place):
+                k = row[to]
+                sums[k] = [a + b for a, b in zip(sums[k], leaves(value), strict=True)]
+        return _PlainFamily(to, [rebuild(zero, item) for item in sums])
+
+    def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
+        named = [
+            item
+            for source in sources
+            for place in source.rows._places  # type: ignore[attr-defined]
+            for item in source.step(place)
+            if np.any(item.condition)
+        ]
+        found = _PlainRows(self, [item.row for item in named])
+        return found, found.stack([item.value for item in named])

@@ -1,0 +1,390 @@
+"""Rows of a trace: loops over index sets, whose values live in arrays, a row each.
+
+A step over rows is recorded once. What it reads of a family is a load at the row's index; what it gives is
+stored at the end of an iteration. So code that reads a family comes after the loop that made it, which
+`placement.py` sees to by `FamilyArray`: the loops after which an array is complete, or the loop that carries
+it. A set that `collect` found lists, for each of its rows, the row of the set that it was collected from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from dalembert import scalar
+from dalembert.errors import ShapeError, TracingError
+from dalembert.scalar import Family, Named, Row, Rows, Scalar, Source, Write
+from dalembert.scalar.for_each import leaves, rebuild
+from dalembert.tracing.expression import Address, Expression, RowIndex
+from dalembert.tracing.iteration import (
+    OpenLoop,
+    RecordedLoop,
+    RowAppend,
+    RowStore,
+    add_loop,
+    from_cell,
+    is_condition,
+    record_iterations,
+    to_cell,
+)
+from dalembert.tracing.program import RowSet
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FamilyArray:
+    """An array with `width` numbers for each row of a set. It is complete after the loops `after`; one that a
+    loop carries has its values in the step of the loop `carried_by`. `storage`: the array that holds it;
+    `rest`: further rows, for what is written to no row of a sample."""
+
+    rows: str
+    width: int
+    storage: str
+    after: tuple[str, ...] = ()
+    carried_by: str | None = None
+    rest: int = 0
+
+
+class RecordedRow(NamedTuple):
+    """A row in the step of a loop: that of the loop's set and of those it was collected from (`levels`), or
+    the row of another set that an index table tells."""
+
+    loop: str
+    levels: tuple[str, ...]
+    table: str | None = None
+    source: str = ""
+
+    def address(self, rows: str, array: str, width: int, offset: int) -> Address:
+        """Return the address of an element of the row's values, which are those of the set `rows`."""
+        if rows not in self.levels:
+            raise TracingError(
+                f"a row of {' and '.join(self.levels)} is no row of {rows}; families are indexed by rows of "
+                "their own set, of sets collected from it, or by links to it"
+            )
+        return Address(array, self.table, width, offset, RowIndex(self.loop, self.source or rows))
+
+
+def record_rows(value: Expression, count: int) -> Rows:
+    """Return rows in the graph of an expression."""
+    graph = value.graph
+    return RecordedRows(graph, graph.add_rows(RowSet(count)), count)
+
+
+@final
+class RecordedFamily(Family[Any]):
+    """A family in an array: a template, and for each of its scalars a literal or the offset in a row."""
+
+    def __init__(
+        self, rows: RecordedRows, array: str, template: Any, places: Sequence[Scalar | _Cell]
+    ) -> None:
+        self.rows, self._array, self._template, self._places = rows, array, template, list(places)
+
+    def __getitem__(self, row: Row) -> Any:
+        if not isinstance(row, RecordedRow):
+            raise TracingError("a family of a trace is indexed by a row, or by at(number)")
+        graph, rows = self.rows.graph, self.rows.name
+        return self._value(lambda cell: row.address(rows, self._array, self._width, cell.offset), graph)
+
+    def at(self, number: int) -> Any:
+        if not 0 <= number < self.rows.count:
+            raise ShapeError(f"row {number} of {self.rows.count}")
+        first = number * self._width
+        return self._value(lambda cell: Address.fixed(self._array, first + cell.offset), self.rows.graph)
+
+    def leaves(self) -> list[Scalar]:
+        """Return no scalars: a loop carries the array as a whole."""
+        return []
+
+    def rebuilt(self, scalars: Iterator[Scalar]) -> RecordedFamily:
+        return self
+
+    def carried_by(self, loop: str, number: int) -> RecordedFamily:
+        """Return the family of the same form that a loop carries."""
+        cells = [
+            _Cell(k, is_condition(x) if not isinstance(x, _Cell) else x.condition)
+            for k, x in enumerate(self._places)
+        ]
+        array = f"{loop} family {number}"
+        rows = self.rows
+        rows.graph.families[array] = FamilyArray(rows.name, len(cells), array, carried_by=loop)
+        return RecordedFamily(rows, array, self._template, cells)
+
+    def copy_from(self, other: RecordedFamily, unless: Expression | None) -> None:
+        """Record the copy of another family's values, except in samples for which `unless` holds."""
+        if other.rows is not self.rows:
+            raise TracingError("a loop must return a family of the rows that it was given")
+
+        def step(row: Row) -> Any:
+            new = other[row]
+            if unless is None:
+                return new
+            old = self[row]
+            return rebuild(new, [scalar.select(unless, a, b) for a, b in zip(leaves(old), leaves(new))])
+
+        self.rows.store_each(step, self._array, self._places)
+
+    def after(self, loop: str) -> RecordedFamily:
+        """Return the family after the loop that carried it."""
+        graph = self.rows.graph
+        own = graph.families[self._array]
+        array = f"{self._array} end"
+        graph.families[array] = FamilyArray(own.rows, own.width, self._array, (loop,))
+        return RecordedFamily(self.rows, array, self._template, self._places)
+
+    @property
+    def _width(self) -> int:
+        return sum(isinstance(x, _Cell) for x in self._places)
+
+    def _value(self, address: Callable[[_Cell], Address], graph: Any) -> Any:
+        found = [
+            from_cell(graph, address(x), condition=x.condition) if isinstance(x, _Cell) else x
+            for x in self._places
+        ]
+        return rebuild(self._template, found)
+
+
+class _Cell(NamedTuple):
+    """A place in the rows of an array: a number, or a condition as 1 or 0."""
+
+    offset: int
+    condition: bool
+
+
+@final
+class _Numbers(Family[Scalar]):
+    """Constants, a row each."""
+
+    def __init__(self, rows: RecordedRows, values: Sequence[float]) -> None:
+        self._rows, self._values = rows, np.array(values, np.float64)
+        if self._values.shape != (rows.count,):
+            raise ShapeError(f"{len(self._values)} numbers for {rows.count} rows")
+        self._table = rows.graph.add_table(self._values) if rows.count else ""
+
+    def __getitem__(self, row: Row) -> Scalar:
+        if np.all(self._values == self._values[0]):
+            return float(self._values[0])
+        return self._rows.graph.load(row.address(self._rows.name, self._table, 1, 0))
+
+    def at(self, number: int) -> Scalar:
+        return float(self._values[number])
+
+
+@final
+class _Links(Family[Row]):
+    """Rows of another set, by an index table."""
+
+    def __init__(self, rows: RecordedRows, to: RecordedRows, numbers: Sequence[int]) -> None:
+        self._rows, self._to, self._numbers = rows, to, np.array(numbers, np.int64)
+        if self._numbers.shape != (rows.count,):
+            raise ShapeError(f"{len(self._numbers)} links for {rows.count} rows")
+
+    def __getitem__(self, row: Row) -> Row:
+        graph, rows = self._rows.graph, self._rows.name
+        known = row.address(rows, "", 1, 0)
+        numbers = self._numbers if known.table is None else self._numbers[graph.tables[known.table]]
+        return RecordedRow(row.loop, (self._to.name,), graph.add_table(numbers), known.index.level)
+
+    def at(self, number: int) -> Row:
+        raise TracingError("a row with a known number is read by at(number)")
+
+
+@final
+class RecordedRows(Rows):
+    """The rows of a set of a graph's, `count` at most; of a set collected from others, at those `levels`."""
+
+    def __init__(self, graph: Any, name: str, count: int, levels: tuple[str, ...] = ()) -> None:
+        self.graph, self.name, self.count = graph, name, count
+        self.levels = (name, *levels)
+
+    def numbers(self, values: Sequence[float]) -> Family[Scalar]:
+        return _Numbers(self, values)
+
+    def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
+        return _Links(self, _recorded(to), numbers)
+
+    def stack(self, values: Sequence[Any]) -> Family[Any]:
+        if len(values) != self.count:
+            raise ShapeError(f"{len(values)} values for {self.count} rows")
+        name, columns = self.graph.loop_name(), [leaves(value) for value in values]
+        array = f"{name} rows"
+        places = _places(columns)
+        width = sum(isinstance(x, _Cell) for x in places)
+        stores = [
+            RowStore(Address.fixed(array, k * width + x.offset), to_cell(self.graph, column[j]))
+            for k, column in enumerate(columns)
+            for j, x in enumerate(places)
+            if isinstance(x, _Cell)
+        ]
+        self._add(name, (), stores=stores, count=0)
+        self.graph.families[array] = FamilyArray(self.name, width, array, (name,))
+        return RecordedFamily(self, array, values[0] if values else (), places)
+
+    def each(self, step: Callable[[Row], Any]) -> Family[Any]:
+        name = self.graph.loop_name()
+        value, inner = self._trace(name, step)
+        places, array = _places([leaves(value)]), f"{name} rows"
+        self._add(name, inner, stores=self._stores(name, value, array, places))
+        width = sum(isinstance(x, _Cell) for x in places)
+        self.graph.families[array] = FamilyArray(self.name, width, array, (name,))
+        return RecordedFamily(self, array, value, places)
+
+    def store_each(self, step: Callable[[Row], Any], array: str, places: Sequence[Any]) -> None:
+        """Record the storing of a value for each row in an array that there is."""
+        name = self.graph.loop_name()
+        value, inner = self._trace(name, step)
+        self._add(name, inner, stores=self._stores(name, value, array, places))
+
+    def scan(self, step: Callable[[Any, Row], tuple[Any, Any]], carry: Any) -> tuple[Any, Family[Any]]:
+        graph, name = self.graph, self.graph.loop_name()
+        row, array = RecordedRow(name, self.levels), f"{name} rows"
+        given: list[tuple[Any, list[Any]]] = []
+
+        def recorded(so_far: Any) -> Any:
+            so_far, value = step(so_far, row)
+            given.append((value, _places([leaves(value)])))
+            return so_far
+
+        def stores() -> list[RowStore]:
+            value, places = given[-1]
+            return self._stores(name, value, array, places)
+
+        carry = record_iterations(graph, name, self.count, recorded, carry, rows=self.name, stores=stores)
+        value, places = given[-1] if given else ((), [])
+        width = sum(isinstance(x, _Cell) for x in places)
+        graph.families[array] = FamilyArray(self.name, width, array, (name,))
+        return carry, RecordedFamily(self, array, value, places)
+
+    def write(self, writes: Sequence[Write]) -> Family[Any]:
+        graph, array = self.graph, f"{self.graph.loop_name()} written"
+        traced: list[tuple[RecordedRows, str, Any, tuple[RecordedLoop, ...]]] = []
+        for rows, step in writes:
+            loop = graph.loop_name()
+            found, inner = _recorded(rows)._trace(loop, partial(_listed, step))
+            traced.append((_recorded(rows), loop, found, inner))
+        columns = [leaves(value) for _, _, found, _ in traced for _, value in found]
+        places = _places(columns, literals=False)
+        width = len(places)
+        for rows, loop, found, inner in traced:
+            stores = []
+            for row, value in found:
+                for leaf, x in zip(leaves(value), places, strict=True):
+                    cell = to_cell(graph, leaf)
+                    if isinstance(row, RecordedRow):
+                        stores.append(RowStore(row.address(self.name, array, width, x.offset), cell))
+                    else:
+                        address = Address(array, None, width, x.offset)
+                        stores.append(RowStore(address, cell, row=graph.coerce(row)))
+            rows._add(loop, inner, stores=stores)
+        graph.families[array] = FamilyArray(self.name, width, array, tuple(x[1] for x in traced), rest=1)
+        template = next(value for _, _, found, _ in traced for _, value in found)
+        return RecordedFamily(self, array, template, places)
+
+    def scatter(self, step: Callable[[Row], Iterable[tuple[Row, Any]]], to: Rows, zero: Any) -> Family[Any]:
+        target, graph = _recorded(to), self.graph
+        name = graph.loop_name()
+        found, inner = self._trace(name, partial(_listed, step))
+        values = [leaves(value) for _, value in found]
+        places = _places([leaves(zero), *values])
+        array, width = f"{name} sums", sum(isinstance(x, _Cell) for x in places)
+        target.store_each(lambda row: zero, array, places)
+        stores = [
+            RowStore(row.address(target.name, array, width, x.offset), to_cell(graph, value[j]), True)
+            for (row, _), value in zip(found, values, strict=True)
+            for j, x in enumerate(places)
+            if isinstance(x, _Cell)
+        ]
+        self._add(name, inner, stores=stores)
+        graph.families[array] = FamilyArray(target.name, width, array, (name,))
+        return RecordedFamily(target, array, zero, places)
+
+    def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
+        graph = self.graph
+        traced: list[tuple[RecordedRows, str, list[Named], tuple[RecordedLoop, ...]]] = []
+        for source in sources:
+            rows, loop = _recorded(source.rows), graph.loop_name()
+            found, inner = rows._trace(loop, partial(_listed, source.step))
+            traced.append((rows, loop, found, inner))
+        columns = [leaves(item.value) for _, _, found, _ in traced for item in found]
+        places = _places(columns)
+        width = sum(isinstance(x, _Cell) for x in places)
+        size = sum(rows.count * len(found) for rows, _, found, _ in traced)
+        name = graph.add_rows(RowSet(size, self.name))
+        array = f"{name} values"
+        for number, (rows, loop, found, inner) in enumerate(traced):
+            appends = []
+            for item in found:
+                values = leaves(item.value)
+                given = tuple(
+                    (Address(array, None, width, x.offset), to_cell(graph, values[j]))
+                    for j, x in enumerate(places)
+                    if isinstance(x, _Cell)
+                )
+                entry = item.row.address(self.name, "", 1, 0)
+                condition = to_cell(graph, graph.condition(item.condition))
+                appends.append(RowAppend(name, entry, condition, given))
+            rows._add(loop, inner, appends=appends, empties=() if number else (name,))
+        graph.families[array] = FamilyArray(name, width, array, tuple(loop for _, loop, _, _ in traced))
+        template = next((item.value for _, _, found, _ in traced for item in found), ())
+        collected = RecordedRows(graph, name, size, self.levels)
+        return collected, RecordedFamily(collected, array, template, places)
+
+    def _trace(self, name: str, step: Callable[[Row], Any]) -> tuple[Any, tuple[RecordedLoop, ...]]:
+        """Return what a step gives for a row, and the loops that it contains."""
+        graph = self.graph
+        outer = graph.open_loops[-1] if graph.open_loops else None
+        own = OpenLoop(None if outer is None else outer.flag)
+        graph.open_loops.append(own)
+        try:
+            return step(RecordedRow(name, self.levels)), tuple(own.inner)
+        finally:
+            graph.open_loops.pop()
+
+    def _stores(self, loop: str, value: Any, array: str, places: Sequence[Any]) -> list[RowStore]:
+        row, width = RecordedRow(loop, self.levels), sum(isinstance(x, _Cell) for x in places)
+        return [
+            RowStore(row.address(self.name, array, width, x.offset), to_cell(self.graph, leaf))
+            for leaf, x in zip(leaves(value), places, strict=True)
+            if isinstance(x, _Cell)
+        ]
+
+    def _add(
+        self,
+        name: str,
+        inner: Sequence[RecordedLoop],
+        stores: Sequence[RowStore] = (),
+        appends: Sequence[RowAppend] = (),
+        empties: tuple[str, ...] = (),
+        count: int | None = None,
+    ) -> None:
+        size, own = self.count if count is None else count, (tuple(stores), tuple(appends), empties)
+        add_loop(self.graph, RecordedLoop(name, size, {}, {}, None, tuple(inner), self.name, *own))
+
+
+def _listed(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
+    return list(step(row))
+
+
+def _recorded(rows: Rows) -> RecordedRows:
+    if not isinstance(rows, RecordedRows):
+        raise TracingError(
+            "rows of a trace and rows of numbers do not mix; make all with scalar.rows(like=…)"
+        )
+    return rows
+
+
+def _places(columns: Sequence[Sequence[Scalar]], *, literals: bool = True) -> list[Any]:
+    """Return for each scalar of a form the literal that it is everywhere, or its cell in a row."""
+    places: list[Any] = []
+    offset = 0
+    for j in range(len(columns[0]) if columns else 0):
+        numbers = {None if is_condition(x[j]) else scalar.literal(x[j]) for x in columns}
+        if literals and len(numbers) == 1 and None not in numbers:
+            places.append(numbers.pop())
+        else:
+            places.append(_Cell(offset, is_condition(columns[0][j])))
+            offset += 1
+    return places

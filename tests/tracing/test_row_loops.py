@@ -1,0 +1,140 @@
+"""Loops over rows: what a trace records of them gives what plain Python gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.tracing.interpreter import interpret
+
+from dalembert import scalar
+from dalembert.scalar import Named, Scalar, Source, Write, absolute, select
+from dalembert.tracing import ArrayArgument, trace
+
+N = 7
+RNG = np.random.default_rng(3)
+X = RNG.normal(size=(5, N))
+FIRST, SECOND = [0, 1, 2, 3, 4, 5, 0, 2], [1, 2, 3, 4, 5, 6, 6, 5]
+REST = [0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7, 0.6]
+
+
+def springs(x: list[Scalar]) -> list[Scalar]:
+    """Forces of springs between places on a line that are nearer than one."""
+    nodes = scalar.rows(N, like=x)
+    pairs = scalar.rows(len(REST), like=x)
+    at, rest = nodes.stack(x), pairs.numbers(REST)
+    first, second = pairs.links(nodes, FIRST), pairs.links(nodes, SECOND)
+    near = pairs.where(lambda i: absolute(at[second[i]] - at[first[i]]) < 1.0)
+
+    def force(i: Any) -> Any:
+        gap = at[second[i]] - at[first[i]]
+        pull = select(absolute(gap) < 1.0, gap - rest[i], 0.0)
+        yield first[i], [pull]
+        yield second[i], [-pull]
+
+    sums = near.scatter(force, nodes, [0.0])
+    return [sums.at(k)[0] for k in range(N)]
+
+
+def collected(x: list[Scalar]) -> list[Scalar]:
+    """Sums over what two sources collect, with conditions and literals among their values."""
+    nodes, points = scalar.rows(N, like=x), scalar.rows(2 * N, like=x)
+    at = nodes.stack(x)
+    one, two = (nodes.links(points, [2 * k + j for k in range(N)]) for j in range(2))
+    weight = points.numbers([0.5 * k for k in range(2 * N)])
+
+    def high(i: Any) -> Any:
+        yield Named(one[i], at[i] > 0.0, [select(at[i] > 0.0, at[i], 0.0), 2.0, at[i] > 0.5])
+
+    def both(i: Any) -> Any:
+        yield Named(two[i], at[i] > -0.5, [select(at[i] > -0.5, at[i] * at[i], 0.0), 2.0, at[i] < 0.0])
+        yield Named(one[i], at[i] > 1.0, [select(at[i] > 1.0, 1.0, 0.0), 2.0, at[i] > 9.0])
+
+    named, values = points.collect([Source(nodes, high), Source(nodes, both)])
+
+    def step(total: list[Scalar], k: Any) -> list[Scalar]:
+        value, factor, flag = values[k]
+        return [
+            total[0] + value * factor * weight[k],
+            select(flag, total[1] + value, total[1]),
+            total[2] + (1.0 if value is None else 0.0),
+        ]
+
+    total = named.fold(step, [0.0, 0.0, 0.0])
+    some = named.where(lambda k: values[k][0] > 0.3)
+    return [
+        *total,
+        some.fold(lambda s, k: s + select(values[k][0] > 0.3, values[k][0] * weight[k], 0.0), 0.0),
+    ]
+
+
+def relaxed(x: list[Scalar]) -> list[Scalar]:
+    """An iteration that carries a family and ends when hardly anything moves."""
+    nodes = scalar.rows(N, like=x)
+    left = nodes.links(nodes, [max(k - 1, 0) for k in range(N)])
+    right = nodes.links(nodes, [min(k + 1, N - 1) for k in range(N)])
+    ends = nodes.numbers([1.0, *[0.0] * (N - 2), 1.0])
+
+    def step(carry: Any) -> Any:
+        old, _ = carry
+        new = nodes.each(
+            lambda i: old[i] + (1.0 - ends[i]) * 0.4 * (old[left[i]] + old[right[i]] - 2.0 * old[i])
+        )
+        change = nodes.fold(lambda most, i: scalar.maximum(most, absolute(new[i] - old[i])), 0.0)
+        return [new, change]
+
+    found, change = scalar.loop(40, step, [nodes.stack(x), 1.0], until=lambda carry: carry[1] < 0.02)
+    return [*(found.at(k) for k in range(N)), change]
+
+
+def nested(x: list[Scalar]) -> list[Scalar]:
+    """A loop and a branch in the step of rows, and rows in the step of rows."""
+    nodes = scalar.rows(N, like=x)
+    at = nodes.stack(x)
+
+    def root(i: Any) -> Scalar:
+        a = absolute(at[i]) + 0.1
+        found = scalar.loop(30, lambda y: 0.5 * (y + a / y), a, until=lambda y: absolute(y * y - a) < 1e-12)
+        more = nodes.fold(lambda s, k: s + at[k] * at[i], 0.0)
+        twice = scalar.loop(1, lambda c: [c[0] * 2.0 + at[i], True], [found, a < 0.5], until=lambda c: c[1])[
+            0
+        ]
+        return twice + more
+
+    roots = nodes.each(root)
+    return [roots.at(k) for k in range(N)]
+
+
+def packed(x: list[Scalar]) -> list[Scalar]:
+    """The numbers above zero moved to the front, each sample its own, after a mark of the place they had."""
+    nodes = scalar.rows(N, like=x)
+    at, place = nodes.stack(x), nodes.numbers([float(k) for k in range(N)])
+
+    def count(so_far: Scalar, i: Any) -> Any:
+        return so_far + select(at[i] > 0.0, 1.0, 0.0), select(at[i] > 0.0, so_far, -1.0)
+
+    total, target = nodes.scan(count, 0.0)
+    empty = Write(nodes, lambda i: [(i, [-1.0, 0.0])])
+    moved = nodes.write([empty, Write(nodes, lambda i: [(target[i], [place[i], at[i]])])])
+    return [total, *(leaf for k in range(N) for leaf in moved.at(k))]
+
+
+FUNCTIONS = [springs, collected, relaxed, nested, packed]
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_interpreted_rows_agree_with_plain_python(function: Callable[..., Any]) -> None:
+    program = trace(function, [ArrayArgument("x", (N,))]).program()
+    assert program.has_rows
+    for x in X.tolist():
+        expected = [float(y) for y in function(x)]
+        assert interpret(program, {"x": x})["output"] == pytest.approx(expected, rel=1e-13, abs=1e-13)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_batch_visits_the_rows_that_any_sample_names(function: Callable[..., Any]) -> None:
+    batch = [np.asarray(function(x)) for x in X.tolist()]
+    found = np.stack([np.broadcast_to(y, 5) for y in function(list(X.T))], axis=1)
+    assert found == pytest.approx(np.stack(batch).astype(float), rel=1e-13, abs=1e-13)
