@@ -69,7 +69,8 @@ def test_contact_gives_no_more_than_springs_lose_whatever_is_cut(monkeypatch):
 
     def watched(problem, v, surfaces):
         found = solve_compliant(problem, v, surfaces)
-        gained = [sum(s.spring_energy_gain(x)) for s, x in zip(surfaces, found.impulses, strict=True)]
+        places = range(len(problem.points.contacts.near.each(lambda row: 0.0).leaves()))
+        gained = [sum(surfaces.at(k).spring_energy_gain(found.impulses.at(k))) for k in places]
         sums.append((found.work, sum(gained)))
         return found
 

@@ -10,6 +10,7 @@ import dalembert as da
 from dalembert.contact.active_contacts import joint_axes
 from dalembert.contact.costs import RangeEnd
 from dalembert.contact.newton import GaussProblem, solve
+from dalembert.contact.tree_system import TreeSystem
 from dalembert.spatial import Mat3, Transform, Vec3
 
 ROD = da.RigidInertia(1.0, (0.0, 0.0, -0.4), (0.1, 0.12, 0.05))
@@ -98,7 +99,8 @@ def test_newtons_method_finds_the_minimum_where_ranges_end(seed):
     """Random rows and bounds in three variables; beside SciPy's minimum of the same cost."""
     rng = np.random.default_rng(seed)
     model = chain(3).build()
-    A, p = da.mass_matrix(model, rng.normal(size=3)), 3.0 * rng.normal(size=3)
+    q, p = rng.normal(size=3), 3.0 * rng.normal(size=3)
+    A = da.mass_matrix(model, q)
     rows, bounds, k = rng.normal(size=(4, 3)), rng.uniform(-0.5, 0.2, 4), 10.0 ** rng.uniform(0.0, 3.0, 4)
 
     def cost(v):
@@ -108,8 +110,8 @@ def test_newtons_method_finds_the_minimum_where_ranges_end(seed):
         return A @ v - p + rows.T @ (k * np.minimum(rows @ v - bounds, 0.0))
 
     ends = [RangeEnd(list(row), bound, 0.0, stiff) for row, bound, stiff in zip(rows, bounds, k, strict=True)]
-    axes = joint_axes(model, [0.0] * 3)
-    problem = GaussProblem(axes, A.tolist(), list(p), ranges=ends)
+    system = TreeSystem.of(joint_axes(model, q.tolist()), [[0.0]] * 3, (1.0 / np.diag(A)).tolist())
+    problem = GaussProblem(system, list(p), ranges=ends)
     found = solve(problem, [0.0] * 3, [], acting=list(p), iterations=12, tolerance=1e-9)
     best = minimize(cost, np.zeros(3), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
     assert (rows @ best < bounds).any()

@@ -107,6 +107,15 @@ def nested(x: list[Scalar]) -> list[Scalar]:
     return [roots.at(k) for k in range(N)]
 
 
+def inputs(x: list[Scalar]) -> list[Scalar]:
+    """Rows that are an input as it lies, and rows that are not."""
+    nodes, pairs = scalar.rows(N, like=x), scalar.rows(3, like=x)
+    at, turned = nodes.stack([[y] for y in x]), nodes.stack(x[::-1])
+    two = pairs.stack([[x[2 * k], x[2 * k + 1]] for k in range(3)])
+    total = nodes.fold(lambda s, i: s + at[i][0] * turned[i], 0.0)
+    return [total, pairs.fold(lambda s, i: s + two[i][0] * two[i][1], 0.0)]
+
+
 def packed(x: list[Scalar]) -> list[Scalar]:
     """The numbers above zero moved to the front, each sample its own, after a mark of the place they had."""
     nodes = scalar.rows(N, like=x)
@@ -121,7 +130,7 @@ def packed(x: list[Scalar]) -> list[Scalar]:
     return [total, *(leaf for k in range(N) for leaf in moved.at(k))]
 
 
-FUNCTIONS = [springs, collected, relaxed, nested, packed]
+FUNCTIONS = [springs, collected, relaxed, nested, inputs, packed]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

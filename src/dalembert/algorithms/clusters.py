@@ -40,17 +40,22 @@ class Cluster(NamedTuple):
 
 def clusters_of(tree: Tree) -> list[Cluster]:
     """Return the clusters of a tree in regular numbering, each after the one that carries it."""
-    parents = tree.parents
+    return [_cluster(tree, members) for members in tied_sets(tree.parents, _groups(tree))]
+
+
+def tied_sets(parents: Sequence[int], groups: Sequence[set[int]]) -> list[list[int]]:
+    """Return disjoint sets of the nodes of a tree: the groups, each with all between it and its base, joined
+    where they share a node, and every other node by itself; each after the one that carries it."""
     sets: list[set[int]] = []
-    for group in _groups(tree):
+    for group in groups:
         merged = _fill_to_base(parents, group)
         for other in [held for held in sets if held & merged]:
             sets.remove(other)
             merged |= other
         sets.append(merged)
     tied = set().union(*sets)
-    sets += [{body.index} for body in tree.bodies if body.index not in tied]
-    return [_cluster(tree, sorted(members)) for members in sorted(sets, key=min)]
+    sets += [{node} for node in range(len(parents)) if node not in tied]
+    return [sorted(members) for members in sorted(sets, key=min)]
 
 
 def _groups(tree: Tree) -> list[set[int]]:

@@ -36,23 +36,22 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import dot
-from dalembert.contact.active_contacts import JointAxes, sum_over_bodies
+from dalembert.contact.contacts import Contacts
 from dalembert.contact.costs import (
     Equality,
     JointDrive,
     JointLimit,
     Point,
     RangeEnd,
-    assemble_hessian,
-    factor,
+    factor_hessian,
     inverse_tree_masses,
 )
-from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system
 from dalembert.contact.options import Compliant
+from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import Memory, StepStart
-from dalembert.errors import ShapeError
-from dalembert.scalar import Scalar, is_zero, loop, maximum, minimum, select, sqrt
+from dalembert.scalar import Family, Row, Scalar, is_zero, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
 # The velocities after a step with compliant contact: the solution of Eq. (3).
@@ -167,63 +166,68 @@ class _Linearisation(NamedTuple):
 
 
 def solve_compliant(
-    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[CompliantPoint]
+    problem: GaussProblem, v: Sequence[Scalar], surfaces: Family[CompliantPoint]
 ) -> StepSolution:
     """Solve for the velocities: linear solves from v, cut impulses, and the velocities that these give."""
     eta, impulses = _iterate_solves(problem, v, surfaces)
     rest, diagonal, equalities = _joint_terms(problem, eta, v)
-    B = factor(assemble_hessian(problem.axes, problem.A, [], diagonal, equalities))
+    B = factor_hessian(problem.system, {}, diagonal, equalities)
     free = B.solve(rest)
     correction = B.solve(_correction_impulses(problem, eta, v))
-    if not surfaces:
-        return StepSolution(free, free, correction, [], 0.0)
-    P = problem.generalized_impulses(impulses)
+    points = problem.points
+    P = points.generalized(lambda row: impulses[row])
     change = B.solve(P)
-    c_0: Scalar = 0.0
-    c_1: Scalar = 0.0
-    c_2: Scalar = 0.0
-    for surface, impulse in zip(surfaces, impulses, strict=True):
-        gained = surface.spring_energy_gain(impulse)
-        c_0, c_1, c_2 = c_0 + gained[0], c_1 + gained[1], c_2 + gained[2]
+
+    def gained(so_far: list[Scalar], row: Row) -> list[Scalar]:
+        more = surfaces[row].spring_energy_gain(impulses[row])
+        return [c + x for c, x in zip(so_far, more, strict=True)]
+
+    c_0, c_1, c_2 = points.contacts.near.fold(gained, [0.0, 0.0, 0.0])
     a, b = dot(P, change), dot(P, free)
     s = _passive_fraction(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
+    acting = points.contacts.near.each(lambda row: impulses[row] * s)
+
+    def remembered(row: Row) -> list[Scalar]:
+        own, impulse = surfaces[row], acting[row]
+        return [*own.patch_after(impulse), own.point.normal.dot(impulse), own.depth_after(impulse)]
+
     return StepSolution(
         [x + s * y for x, y in zip(free, change, strict=True)],
         free,
         correction,
-        [impulse * s for impulse in impulses],
+        acting,
         s * (b + 0.5 * s * a),
+        points.contacts.near.each(remembered),
     )
 
 
 def _iterate_solves(
-    problem: GaussProblem, v: Sequence[Scalar], surfaces: Sequence[CompliantPoint]
-) -> tuple[list[Scalar], list[Vec3]]:
+    problem: GaussProblem, v: Sequence[Scalar], surfaces: Family[CompliantPoint]
+) -> tuple[list[Scalar], Family[Vec3]]:
     """Repeat linear solves until hardly any impulse is cut; return eta and the impulses after cutting."""
-    u = problem.point_velocities(v)
-    first = [_linearise(s, x, first=True) for s, x in zip(surfaces, u, strict=True)]
-    eta = _linear(problem, v, v, surfaces, first)
-    if not surfaces:
-        return _linear(problem, eta, v, surfaces, []), []
+    points = problem.points
+    near, given = points.contacts.near, points.velocities(v)
+    eta = _linear(
+        problem, v, v, surfaces, near.each(lambda row: _linearise(surfaces[row], given[row], first=True))
+    )
 
     def step(carry: Any) -> Any:
         eta, u, _, _ = carry
-        linearised = [_linearise(s, Vec3(*x), first=False) for s, x in zip(surfaces, u, strict=True)]
+        linearised = near.each(lambda row: _linearise(surfaces[row], u[row], first=False))
         eta = _linear(problem, eta, v, surfaces, linearised)
-        u = problem.point_velocities(eta)
-        kept = []
-        whole: Scalar = 1e-30
-        lost: Scalar = 0.0
-        for surface, x, h in zip(surfaces, u, linearised, strict=True):
-            impulse, square = _cut(surface, x, h)
-            kept.append(list(impulse))
-            whole, lost = whole + impulse.dot(impulse), lost + square
-        return [eta, [list(x) for x in u], kept, lost / whole]
+        u = points.velocities(eta)
+        cut = near.each(lambda row: _cut(surfaces[row], u[row], linearised[row]))
 
-    none = [[0.0, 0.0, 0.0] for _ in surfaces]
-    carry: Any = [eta, [list(x) for x in problem.point_velocities(eta)], none, 1.0]
+        def lost(so_far: list[Scalar], row: Row) -> list[Scalar]:
+            impulse, square = cut[row]
+            return [so_far[0] + impulse.dot(impulse), so_far[1] + square]
+
+        whole, gone = near.fold(lost, [1e-30, 0.0])
+        return [eta, u, near.each(lambda row: cut[row][0]), gone / whole]
+
+    carry: Any = [eta, points.velocities(eta), near.each(lambda row: Vec3.zero()), 1.0]
     eta, _, kept, _ = loop(MAX_LINEAR_SOLVES - 1, step, carry, until=lambda carry: carry[3] < MAX_CUT_RATIO)
-    return eta, [Vec3(*x) for x in kept]
+    return eta, kept
 
 
 def _linearise(surface: CompliantPoint, u: Vec3, *, first: bool) -> _Linearisation:
@@ -245,23 +249,27 @@ def _linear(
     problem: GaussProblem,
     v: Sequence[Scalar],
     before: Sequence[Scalar],
-    surfaces: Sequence[CompliantPoint],
-    linearised: Sequence[_Linearisation],
+    surfaces: Family[CompliantPoint],
+    linearised: Family[_Linearisation],
 ) -> list[Scalar]:
     """Return eta of (A + J^T G J) eta = p + J^T gamma_0."""
-    known, hessians = [], []
-    for surface, (pressing, fraction) in zip(surfaces, linearised, strict=True):
-        point, n, spring = surface.point, surface.point.normal, surface.spring()
-        normal = n * (pressing * (spring + point.stiffness * point.bound))
-        known.append(normal + surface.stretch() * fraction)
-        k_t = fraction * point.friction_stiffness
-        hessians.append((point, _isotropic(n, pressing * point.stiffness, k_t)))
     p, diagonal, equalities = _joint_terms(problem, v, before)
-    if known:
-        p = [x + y for x, y in zip(p, problem.generalized_impulses(known), strict=True)]
-    return solve_newton_system(
-        problem.axes, problem.A, hessians, diagonal, equalities, p, LINEAR_SOLVE_TOLERANCE
-    )
+    points = problem.points
+
+    def hessian(row: Row) -> SymMat3:
+        point, (pressing, fraction) = surfaces[row].point, linearised[row]
+        return _isotropic(point.normal, pressing * point.stiffness, fraction * point.friction_stiffness)
+
+    def known(row: Row) -> Vec3:
+        surface, (pressing, fraction) = surfaces[row], linearised[row]
+        point = surface.point
+        normal = point.normal * (pressing * (surface.spring() + point.stiffness * point.bound))
+        gamma: Vec3 = normal + surface.stretch() * fraction
+        return gamma
+
+    p = [x + y for x, y in zip(p, points.generalized(known), strict=True)]
+    tolerance = LINEAR_SOLVE_TOLERANCE
+    return solve_newton_system(problem.system, points, hessian, diagonal, equalities, p, tolerance)
 
 
 def _joint_terms(
@@ -383,41 +391,38 @@ um in 5 ms, but rounding errors would grow."""
 
 
 def solve_compliant_step(
-    start: StepStart, candidates: Sequence[Candidate], memory: Memory, settings: Compliant
+    start: StepStart, contacts: Contacts, memory: Memory, settings: Compliant
 ) -> StepSolution:
-    """Solve a step with compliant contact at the candidates.
+    """Solve a step with compliant contact.
 
-    `memory` of the previous step, five numbers a candidate: the patch x [m], the normal impulse, and the
-    depth z [m] by which the surface is pressed in; `fresh_memory` for the first step; None: surfaces at rest
-    that may be pressed in by any depth.
+    `memory` of the previous step, five numbers a point: the patch x [m], the normal impulse, and the
+    depth z [m] by which the surface is pressed in; `FRESH` in the first step; None: surfaces at rest that may
+    be pressed in by any depth.
     """
-    given = [[0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP]] * len(candidates) if memory is None else memory
-    if len(given) != len(candidates):
-        raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(given)}")
-    inverse_mass = inverse_tree_masses(start.axes.tree)
-    surfaces = [
-        _surface(start.axes, item, past, start.dt, settings, inverse_mass)
-        for item, past in zip(candidates, given, strict=True)
-    ]
-    found = solve_compliant(start.problem([surface.point for surface in surfaces]), start.v, surfaces)
-    return found._replace(
-        memory=lambda: [
-            [*surface.patch_after(impulse), surface.point.normal.dot(impulse), surface.depth_after(impulse)]
-            for surface, impulse in zip(surfaces, found.impulses, strict=True)
-        ]
-    )
+    system, near = start.system, contacts.near
+    inverse_mass = contacts.bodies.stack([*inverse_tree_masses(system.axes.tree), 0.0])
+
+    def surface(row: Row) -> CompliantPoint:
+        past = [0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP] if memory is None else memory[row]
+        w = inverse_mass[contacts.first[row]] + inverse_mass[contacts.second[row]]
+        return _surface(contacts, row, system.axes.origin, past, w, start.dt, settings)
+
+    surfaces = near.each(surface)
+    points = PointSet.of(contacts, system, lambda row: surfaces[row].point)
+    return solve_compliant(start.problem(points), start.v, surfaces)
 
 
 def _surface(
-    axes: JointAxes,
-    item: Candidate,
+    contacts: Contacts,
+    row: Row,
+    origin: Vec3,
     past: Sequence[Scalar],
+    w: Scalar,
     dt: Scalar,
     settings: Compliant,
-    inverse_mass: Sequence[Scalar],
 ) -> CompliantPoint:
-    """Return a candidate with its springs and dampers, as in Eqs (1) and (2)."""
-    w = sum_over_bodies(item, inverse_mass)
+    """Return a point with its springs and dampers, as in Eqs (1) and (2); w: its inverse mass."""
+    found = contacts.points[row]
     K = GRAVITY_SCALE / (DEFAULT_SAG * w) if settings.stiffness is None else settings.stiffness
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
@@ -426,17 +431,17 @@ def _surface(
     firm = (MAX_STEP_STIFFNESS / w) * rate
     D, D_t = minimum(D, firm), minimum(D_t, firm)
     K, K_t = minimum(K, firm * rate), minimum(K_t, firm * rate)
-    n, gap = item.point.normal, item.point.gap
+    n, gap = found.normal, found.gap
     sag = GRAVITY_SCALE / (K * w)
     let_go = maximum(past[4], minimum(past[4] + SEPARATION_SPEED * dt, MAX_UNLOADED_DEPTH_IN_SAGS * sag))
     z = minimum(maximum(-gap, 0.0), select(past[4] < 0.0, MAX_UNLOADED_DEPTH_IN_SAGS * sag, let_go))
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
-    point = Point.of(
-        item,
-        axes,
-        item.point.position - axes.origin,
-        bound=-(maximum(gap, 0.0) * (1.0 / dt)),
+    point = Point(
+        found.position - origin,
+        n,
+        -(maximum(gap, 0.0) * (1.0 / dt)),
+        contacts.friction[row],
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
         warm_start=n * (z * (K * dt)) - across * (K_t * dt),
@@ -444,6 +449,5 @@ def _surface(
     return CompliantPoint(point, z, across, K, D, K_t, D_t, past[3], dt)
 
 
-def fresh_memory(points: int) -> list[list[float]]:
-    """Return the memory before the first step, which marks initial overlaps to be detected."""
-    return [[0.0, 0.0, 0.0, 0.0, -1.0] for _ in range(points)]
+FIRST_STEP_MARK = -1.0
+"""The depth z that is remembered before the first step, in which overlaps are accepted as they are."""

@@ -18,22 +18,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from dalembert.algorithms.dense import Matrix, dot
-from dalembert.contact.active_contacts import JointAxes, Rows
+from dalembert.algorithms.dense import dot
 from dalembert.contact.costs import (
     MIN_SQUARED_PULL,
     Equality,
     JointDrive,
     JointLimit,
     Point,
+    PointForce,
     RangeEnd,
-    assemble_hessian,
     dyad,
-    factor,
-    multiply,
+    factor_hessian,
 )
-from dalembert.model.topology import WORLD
+from dalembert.contact.point_set import PointSet
+from dalembert.contact.tree_system import TreeSystem
 from dalembert.scalar import (
+    Family,
+    Row,
     Scalar,
     absolute,
     is_zero,
@@ -46,14 +47,14 @@ from dalembert.scalar import (
     select,
     sqrt,
 )
-from dalembert.spatial import Force, SymMat3, Vec3
+from dalembert.spatial import SymMat3, Vec3
 
-# Conjugate gradients for (A + J^T G J) x = b where some points have bodies known only at run time.
+# Conjugate gradients for (A + J^T G J) x = b where some points are between two moving bodies.
 #
-# Such points would fill all of H. So the matrix H_0 without them is factored, with its structural zeros, and
-# conjugate gradients, preconditioned by it, solve for the rest: n points press with at most 3 n directions,
-# in each of which H and H_0 differ, so that 3 n + 1 iterations would be exact (Hestenes, Stiefel 1952). One
-# is enough where no such point touches, and few where some do.
+# Such points would fill all of H. So the matrix H_0 without them is factored along the tree, and conjugate
+# gradients, preconditioned by it, solve for the rest: n points press with at most 3 n directions, in each of
+# which H and H_0 differ, so that 3 n + 1 iterations would be exact (Hestenes, Stiefel 1952). One is enough
+# where no such point touches, and few where some do.
 
 MAX_CG_ITERATIONS = 40
 """The most iterations: more than are ever useful, as about a dozen directions press at once."""
@@ -63,33 +64,28 @@ CG_TOLERANCE = 1e-3
 
 
 def solve_newton_system(
-    axes: JointAxes,
-    A: Matrix,
-    points: Sequence[tuple[Point, SymMat3]],
+    system: TreeSystem,
+    points: PointSet,
+    hessian: Callable[[Row], SymMat3],
     diagonal: Sequence[tuple[int, Scalar]],
     equalities: Sequence[Equality],
     b: Sequence[Scalar],
     tolerance: float = CG_TOLERANCE,
 ) -> list[Scalar]:
-    """Return x of H x = b; `tolerance`: the residual as a fraction of b where bodies are known at run
-    time."""
-    known = [(point, G) for point, G in points if point.rows is None]
-    active = [(point.rows, G) for point, G in points if point.rows is not None]
-    H = assemble_hessian(axes, A, known, diagonal, equalities)
-    factors = factor(H)
-    if not active:
+    """Return x of H x = b; `hessian` of each point; `tolerance`: the residual as a fraction of b where points
+    are between moving bodies."""
+    factors = factor_hessian(system, points.inertias(hessian), diagonal, equalities)
+    if points.dynamic is None:
         return factors.solve(b)
-    weights = [1.0 / H[i][i] for i in range(len(H))]
+    dynamic, hessians = points.dynamic, points.dynamic.each(hessian)
 
     def apply_contact_hessian(v: Sequence[Scalar]) -> list[Scalar]:
-        """Return J^T G J v of the active contacts."""
-        total: list[Scalar] = [0.0] * len(v)
-        for rows, G in active:
-            add_impulse(total, rows, G @ velocity_of(rows, v))
-        return total
+        """Return J^T G J v of the points between moving bodies."""
+        motions = points.motions(system.velocities(v))
+        return points.generalized(lambda row: hessians[row] @ points.velocity(row, motions), dynamic)
 
     def size(r: Sequence[Scalar]) -> Scalar:
-        return dot([y * w for y, w in zip(r, weights, strict=True)], r)
+        return dot([y * w for y, w in zip(r, system.weights, strict=True)], r)
 
     def step(carry: Any) -> Any:
         x, r, p, along, slope, _ = carry
@@ -112,23 +108,6 @@ def solve_newton_system(
     return found
 
 
-def velocity_of(rows: Rows, v: Sequence[Scalar]) -> Vec3:
-    """Return J v of a point."""
-    total = Vec3.zero()
-    for places, column in rows:
-        for place, ratio in places:
-            total = total + column * (v[place] * ratio)
-    return total
-
-
-def add_impulse(total: list[Scalar], rows: Rows, impulse: Vec3) -> None:
-    """Add J^T impulse to total, in place."""
-    for places, column in rows:
-        h = column.dot(impulse)
-        for place, ratio in places:
-            total[place] = total[place] + h * ratio
-
-
 # The cost that a step with contact minimises: free motion and the terms of contact, limits and loops.
 
 
@@ -137,48 +116,12 @@ def add_impulse(total: list[Scalar], rows: Rows, impulse: Vec3) -> None:
 class GaussProblem:
     """The cost 1/2 v^T A v - p^T v and the terms that are added to it."""
 
-    axes: JointAxes
-    A: Matrix
+    system: TreeSystem
     p: Sequence[Scalar]
-    points: Sequence[Point] = ()
+    points: PointSet
     joints: Sequence[JointLimit | JointDrive] = ()
     equalities: Sequence[Equality] = ()
     ranges: Sequence[RangeEnd] = ()
-
-    def point_velocities(self, v: Sequence[Scalar]) -> list[Vec3]:
-        """Return u of every point: the velocity of its second body relative to its first."""
-        if not self.points:
-            return []
-        velocities = self.axes.velocities(v)
-
-        def at(body: int, arm: Vec3) -> Vec3:
-            motion = velocities[body]
-            return motion.linear + motion.angular.cross(arm)
-
-        def of(point: Point) -> Vec3:
-            if point.rows is not None:
-                return velocity_of(point.rows, v)
-            own = at(point.second, point.arm)
-            return own if point.first == WORLD else own - at(point.first, point.arm)
-
-        return [of(point) for point in self.points]
-
-    def generalized_impulses(self, impulses: Sequence[Vec3]) -> list[Scalar]:
-        """Return J^T of impulses on the second bodies, and their opposites on the first."""
-        forces: dict[int, Force] = {}
-        active = []
-        for point, impulse in zip(self.points, impulses, strict=True):
-            if point.rows is not None:
-                active.append((point.rows, impulse))
-                continue
-            wrench = point.wrench(impulse)
-            for body, acting in ((point.second, wrench), (point.first, -wrench)):
-                if body != WORLD:
-                    forces[body] = forces[body] + acting if body in forces else acting
-        total = self.axes.generalized_forces(forces)
-        for rows, impulse in active:
-            add_impulse(total, rows, impulse)
-        return total
 
     def other_impulses(self, v: Sequence[Scalar], v_equalities: Sequence[Scalar]) -> list[Scalar]:
         """Return the impulses of limits and joint friction at v on the momenta `(nv,)`, and of equalities at
@@ -204,15 +147,15 @@ class GaussProblem:
 
 class StepSolution(NamedTuple):
     """The velocities v after a step, and `free` without contact; the position correction of v's variables;
-    the impulses [N s] on the points' second bodies along world axes; the work [J] of contact; a function that
-    computes the memory of the points for the next step; the relative residual of the solver."""
+    the impulses [N s] on the points' second bodies along world axes; the work [J] of contact; what the law
+    remembers of the points for the next step; the relative residual of the solver."""
 
     v: list[Scalar]
     free: list[Scalar]
     correction: list[Scalar]
-    impulses: list[Vec3]
+    impulses: Family[Vec3]
     work: Scalar
-    memory: Callable[[], Sequence[Sequence[Scalar]]] = tuple
+    memory: Family[list[Scalar]]
     residual: Scalar = 0.0
 
 
@@ -274,30 +217,23 @@ def line_search(
     problem: GaussProblem,
     v: Sequence[Scalar],
     d: Sequence[Scalar],
-    u: Sequence[Vec3],
-    change: Sequence[Vec3],
-    friction_bounds: Sequence[Scalar],
+    lines: Family[_Along],
     start: Scalar,
     slope: Scalar,
     bend: Scalar,
 ) -> Scalar:
     """Return the alpha at which the slope of the cost along d is nearly zero.
 
-    The slope is slope + alpha bend - sum of y . f, `start` < 0 at zero, and grows with alpha; `change` are
-    the y. Where it is positive after the full step, its zero is found by false position (Illinois).
+    The slope is slope + alpha bend - sum of y . f, `start` < 0 at zero, and grows with alpha; `lines`: the
+    points along d. Where it is positive after the full step, its zero is found by false position (Illinois).
     """
-    lines = [
-        _along(point, x, y, h)
-        for point, x, y, h in zip(problem.points, u, change, friction_bounds, strict=True)
-    ]
     rates = [(joint, v[joint.place], d[joint.place]) for joint in problem.joints]
     constraints: list[Equality | RangeEnd] = [*problem.equalities, *problem.ranges]
     rows = [(e, e.velocity(v), e.velocity(d)) for e in constraints]
 
     def slope_at(alpha: Scalar) -> Scalar:
-        total = slope + alpha * bend
-        for line in lines:
-            total = total - line.power(alpha)
+        near = problem.points.contacts.near
+        total = near.fold(lambda so_far, row: so_far - lines[row].power(alpha), slope + alpha * bend)
         for joint, x, y in rates:
             total = total - y * joint.impulse(x + alpha * y)
         for equality, x, y in rows:
@@ -363,24 +299,20 @@ NEAR_CONTACT_SPEED = 1.0
 
 
 class GaussSolution(NamedTuple):
-    """The solution v, the velocities u of the points and their friction bounds; impulses on the points'
-    second bodies, their normal parts, impulses of limits and friction and equalities; the relative
-    residual."""
+    """The solution v, the velocities u of the points and their friction bounds, the impulses on the points'
+    second bodies, and the relative residual."""
 
     v: list[Scalar]
-    u: list[Vec3]
-    friction_bounds: Sequence[Scalar]
-    impulses: list[Vec3]
-    normal: list[Scalar]
-    joint_impulses: list[Scalar]
-    equality_impulses: list[Scalar]
+    u: Family[Vec3]
+    friction_bounds: Family[Scalar]
+    forces: Family[PointForce]
     residual: Scalar
 
 
 def solve(
     problem: GaussProblem,
     v: Sequence[Scalar],
-    friction_bounds: Sequence[Scalar],
+    friction_bounds: Family[Scalar],
     *,
     acting: Sequence[Scalar],
     iterations: int,
@@ -391,134 +323,134 @@ def solve(
     The iteration ends where the residual is below `tolerance` times the impulses `acting` without contact, or
     after `iterations`, for each sample separately.
     """
-    A, p = problem.A, problem.p
-    weights = [1.0 / A[i][i] for i in range(len(A))]
-    scale = _norm(acting, weights) + MOMENTUM_SCALE_RATIO * _norm(p, weights) + 1e-12
-
-    def update_friction(
-        v: Sequence[Scalar],
-        momentum: Sequence[Scalar],
-        u: Sequence[Vec3],
-        friction_bounds: Sequence[Scalar],
-        updates: Scalar,
-        number: Scalar,
-    ) -> Any:
-        """Update the friction bounds if that is due, and return them, r and the relative residual."""
-        others = problem.other_impulses(v, v)
-
-        def residual_of(bounds: Sequence[Scalar]) -> list[Scalar]:
-            impulses = [point.force(x, h).impulse for point, x, h in zip(problem.points, u, bounds)]
-            contact = problem.generalized_impulses(impulses)
-            return [m - c - o for m, c, o in zip(momentum, contact, others, strict=True)]
-
-        r = residual_of(friction_bounds)
-        size = _norm(r, weights) / scale
-        may_update = logical_and(
-            updates < FRICTION_UPDATES_PER_STEP, number < LAST_UPDATE_ITERATION_RATIO * iterations
-        )
-        is_due = logical_and(size < FRICTION_UPDATE_RESIDUAL, may_update)
-        ratio = select(updates < UNDAMPED_FRICTION_UPDATES, 1.0, 0.5)
-        normal = [
-            h + (point.normal_impulse(x) - h) * ratio
-            for point, x, h in zip(problem.points, u, friction_bounds)
-        ]
-        r_updated = residual_of(normal)
-        size_updated = _norm(r_updated, weights) / scale
-        updates_now = logical_and(is_due, size_updated >= NEGLIGIBLE_UPDATE_FACTOR * tolerance)
-        friction_bounds = [
-            select(updates_now, new, old) for new, old in zip(normal, friction_bounds, strict=True)
-        ]
-        r = [select(updates_now, new, old) for new, old in zip(r_updated, r, strict=True)]
-        size = select(updates_now, size_updated, size)
-        left = select(logical_and(may_update, logical_not(is_due)), 1.0, size)
-        return [
-            friction_bounds,
-            r,
-            left,
-            updates + select(is_due, select(updates_now, 1.0, NEGLIGIBLE_UPDATE_MARK), 0.0),
-            number + 1.0,
-        ]
-
-    def step(carry: Any) -> Any:
-        v, momentum, lists, friction_bounds, r, _, updates, number = carry
-        u = [Vec3(*item) for item in lists]
-        d = solve_newton_system(
-            problem.axes,
-            A,
-            [(point, point.hessian(x, h)) for point, x, h in zip(problem.points, u, friction_bounds)],
-            [(joint.place, joint.hessian(v[joint.place])) for joint in problem.joints],
-            problem.active_equalities(v),
-            [-x for x in r],
-        )
-        change = problem.point_velocities(d)
-        Ad = multiply(A, d)
-        alpha = line_search(
-            problem, v, d, u, change, friction_bounds, dot(d, r), dot(d, momentum), dot(d, Ad)
-        )
-        v = [x + alpha * y for x, y in zip(v, d, strict=True)]
-        momentum = [x + alpha * y for x, y in zip(momentum, Ad, strict=True)]
-        u = [x + y * alpha for x, y in zip(u, change, strict=True)]
-        return [
-            v,
-            momentum,
-            [x.to_list() for x in u],
-            *update_friction(v, momentum, u, friction_bounds, updates, number),
-        ]
-
-    momentum = [a - b for a, b in zip(multiply(A, v), p, strict=True)]
-    u = problem.point_velocities(v)
-    friction_bounds, r, _, updates, number = update_friction(v, momentum, u, list(friction_bounds), 0.0, 0.0)
+    newton = _Newton(problem, tolerance, LAST_UPDATE_ITERATION_RATIO * iterations, acting)
+    momentum = [a - b for a, b in zip(problem.system.times(v), problem.p, strict=True)]
+    u, laws = problem.points.velocities(v), problem.points.laws
+    begun = newton.update_friction(_Iterate(list(v), momentum, u, friction_bounds, [], 1.0, 0.0, 0.0))
     # At least one iteration: the residual of the guess, however small, would add up from step to step.
-    carry: Any = [list(v), momentum, [x.to_list() for x in u], friction_bounds, r, 1.0, updates, number]
-    carry = loop(iterations, step, carry, until=lambda carry: carry[5] < tolerance)
-    eta, _, lists, friction_bounds, _, left, updates, _ = carry
-    u = [Vec3(*item) for item in lists]
-    skipped = updates >= NEGLIGIBLE_UPDATE_MARK
-    forces = [
-        point.force(x, select(logical_and(skipped, point.slides(x, h)), point.normal_impulse(x), h))
-        for point, x, h in zip(problem.points, u, friction_bounds)
-    ]
-    return GaussSolution(
-        eta,
-        u,
-        friction_bounds,
-        [force.impulse for force in forces],
-        [force.normal for force in forces],
-        [joint.impulse(eta[joint.place]) for joint in problem.joints],
-        [equality.impulse(equality.velocity(eta)) for equality in problem.equalities],
-        left,
-    )
+    begun = begun._replace(left=1.0)
+    end: _Iterate = loop(iterations, newton.step, begun, until=lambda at: at.left < tolerance)
+    skipped = end.updates >= NEGLIGIBLE_UPDATE_MARK
+
+    def force(row: Row) -> PointForce:
+        point, x, h = laws[row], end.u[row], end.friction_bounds[row]
+        bound = select(logical_and(skipped, point.slides(x, h)), point.normal_impulse(x), h)
+        return point.force(x, bound)
+
+    forces = problem.points.contacts.near.each(force)
+    return GaussSolution(end.v, end.u, end.friction_bounds, forces, end.left)
+
+
+class _Iterate(NamedTuple):
+    """The velocities v, A v - p, the velocities u of the points and the bounds of their friction, the
+    residual r and its relative size, or 1 while friction is to be updated; how many updates and iterations
+    there were."""
+
+    v: list[Scalar]
+    momentum: list[Scalar]
+    u: Family[Vec3]
+    friction_bounds: Family[Scalar]
+    r: list[Scalar]
+    left: Scalar
+    updates: Scalar
+    number: Scalar
+
+
+@final
+class _Newton:
+    """One iteration of Newton's method; `last_update`: the number of iterations with updates of friction."""
+
+    def __init__(
+        self, problem: GaussProblem, tolerance: float, last_update: float, acting: Sequence[Scalar]
+    ) -> None:
+        self.problem, self.tolerance, self.last_update = problem, tolerance, last_update
+        self.weights = problem.system.weights
+        scale = _norm(acting, self.weights) + MOMENTUM_SCALE_RATIO * _norm(problem.p, self.weights)
+        self.scale = scale + 1e-12
+
+    def step(self, at: _Iterate) -> _Iterate:
+        """Return the next iterate."""
+        problem, points = self.problem, self.problem.points
+        laws, near = points.laws, points.contacts.near
+        d = solve_newton_system(
+            problem.system,
+            points,
+            lambda row: laws[row].hessian(at.u[row], at.friction_bounds[row]),
+            [(joint.place, joint.hessian(at.v[joint.place])) for joint in problem.joints],
+            problem.active_equalities(at.v),
+            [-x for x in at.r],
+        )
+        Ad, change = problem.system.times(d), points.velocities(d)
+        lines = near.each(lambda row: _along(laws[row], at.u[row], change[row], at.friction_bounds[row]))
+        alpha = line_search(problem, at.v, d, lines, dot(d, at.r), dot(d, at.momentum), dot(d, Ad))
+        moved = at._replace(
+            v=[x + alpha * y for x, y in zip(at.v, d, strict=True)],
+            momentum=[x + alpha * y for x, y in zip(at.momentum, Ad, strict=True)],
+            u=near.each(lambda row: at.u[row] + change[row] * alpha),
+        )
+        return self.update_friction(moved)
+
+    def update_friction(self, at: _Iterate) -> _Iterate:
+        """Update the friction bounds if that is due, and with them r and its relative size."""
+        points, old = self.problem.points, at.friction_bounds
+        laws, near = points.laws, points.contacts.near
+        others = self.problem.other_impulses(at.v, at.v)
+
+        def residual_of(bounds: Family[Scalar]) -> list[Scalar]:
+            contact = points.generalized(lambda row: laws[row].force(at.u[row], bounds[row]).impulse)
+            return [m - c - o for m, c, o in zip(at.momentum, contact, others, strict=True)]
+
+        r = residual_of(old)
+        size = _norm(r, self.weights) / self.scale
+        may_update = logical_and(at.updates < FRICTION_UPDATES_PER_STEP, at.number < self.last_update)
+        is_due = logical_and(size < FRICTION_UPDATE_RESIDUAL, may_update)
+        ratio = select(at.updates < UNDAMPED_FRICTION_UPDATES, 1.0, 0.5)
+        new = near.each(lambda row: old[row] + (laws[row].normal_impulse(at.u[row]) - old[row]) * ratio)
+        r_updated = residual_of(new)
+        size_updated = _norm(r_updated, self.weights) / self.scale
+        updates_now = logical_and(is_due, size_updated >= NEGLIGIBLE_UPDATE_FACTOR * self.tolerance)
+        size = select(updates_now, size_updated, size)
+        return at._replace(
+            friction_bounds=near.each(lambda row: select(updates_now, new[row], old[row])),
+            r=[select(updates_now, a, b) for a, b in zip(r_updated, r, strict=True)],
+            left=select(logical_and(may_update, logical_not(is_due)), 1.0, size),
+            updates=at.updates + select(is_due, select(updates_now, 1.0, NEGLIGIBLE_UPDATE_MARK), 0.0),
+            number=at.number + 1.0,
+        )
 
 
 def position_correction(
-    problem: GaussProblem, found: GaussSolution, overlaps: Sequence[Scalar]
+    problem: GaussProblem, found: GaussSolution, overlaps: Family[Scalar]
 ) -> list[Scalar]:
     """Return the displacement m of v's variables with H m = J^T G_n overlap - K^T gap / R.
 
     `overlaps` [m]: the parts of the points' overlaps to remove. H includes all points that press, stick or
     nearly touch: removing one overlap must not create another.
     """
-    v = found.v
-    hessians, impulses = [], []
-    for point, x, h, overlap in zip(problem.points, found.u, found.friction_bounds, overlaps, strict=True):
-        pressing = point.normal_impulse(x) > 0.0
-        firm = select(point.normal.dot(x) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0)
-        G = point.hessian(x, h) + dyad(point.normal, select(pressing, 0.0, firm))
-        hessians.append((point, G))
-        impulses.append(point.normal * (firm * overlap))
+    v, points, u, bounds, laws = found.v, problem.points, found.u, found.friction_bounds, problem.points.laws
+
+    def firmness(row: Row) -> Scalar:
+        point = laws[row]
+        return select(point.normal.dot(u[row]) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0)
+
+    def hessian(row: Row) -> SymMat3:
+        point, x = laws[row], u[row]
+        firm = select(point.normal_impulse(x) > 0.0, 0.0, firmness(row))
+        return point.hessian(x, bounds[row]) + dyad(point.normal, firm)
+
+    total = points.generalized(lambda row: laws[row].normal * (firmness(row) * overlaps[row]))
     diagonal = []
-    total = problem.generalized_impulses(impulses) if impulses else [0.0] * len(v)
     for joint in problem.joints:
-        hessian = joint.hessian(v[joint.place])
+        own = joint.hessian(v[joint.place])
         if isinstance(joint, JointLimit):
             firm = select(joint.overlap > 0.0, joint.stiffness, 0.0)
             total[joint.place] = total[joint.place] + firm * joint.overlap * joint.sign
-            hessian = maximum(hessian, firm)
-        diagonal.append((joint.place, hessian))
+            own = maximum(own, firm)
+        diagonal.append((joint.place, own))
     equalities = problem.active_equalities(v, correcting=True)
     for equality in equalities:
         equality.add(-(equality.gap * equality.stiffness), total)
-    return solve_newton_system(problem.axes, problem.A, hessians, diagonal, equalities, total)
+    return solve_newton_system(problem.system, points, hessian, diagonal, equalities, total)
 
 
 def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:

@@ -16,21 +16,16 @@ from typing import NamedTuple
 
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.active_contacts import JointAxes, body_signs, sum_over_bodies
-from dalembert.contact.costs import (
-    Point,
-    SparseFactor,
-    assemble_hessian,
-    factor,
-    inverse_tree_masses,
-    point_inverse_masses,
-)
-from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
+from dalembert.contact.contacts import Contacts
+from dalembert.contact.costs import Point, factor_hessian, inverse_tree_masses, point_inverse_masses
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, GaussSolution, StepSolution, position_correction, solve
 from dalembert.contact.options import Rigid
+from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import Memory, StepStart, advance_state
+from dalembert.contact.tree_system import TreeFactor
 from dalembert.model.tree import PerBody
-from dalembert.scalar import Scalar, is_zero, logical_and, maximum, minimum, select, sqrt
+from dalembert.scalar import Family, Row, Scalar, logical_and, maximum, minimum, select, sqrt
 from dalembert.spatial import Motion, Transform, Vec3
 
 # The end of a step: velocities from impulses, with rebound, so that contact never adds energy.
@@ -64,48 +59,44 @@ class Rebound(NamedTuple):
 
     v: list[Scalar]
     free: list[Scalar]
-    impulses: list[Vec3]
+    impulses: Family[Vec3]
     work: Scalar
 
 
 def rebound(
     problem: GaussProblem,
-    factors: SparseFactor,
+    factors: TreeFactor,
     found: GaussSolution,
     before: Sequence[Scalar],
-    candidates: Sequence[Candidate],
     speed: float,
 ) -> Rebound:
     """Return the end of a step, from the inelastic solution; `factors` of B; `before`: the velocities before
     the step, along the same axes."""
-    p = [a + b for a, b in zip(problem.p, problem.other_impulses(found.v, [0.0] * len(before)), strict=True)]
-    v_free = factors.solve(p)
-    if not candidates:
-        return Rebound(v_free, v_free, [], 0.0)
-    P_0 = problem.generalized_impulses(found.impulses)
+    others, momenta = problem.other_impulses(found.v, before), problem.system.times(before)
+    acting = [p - m + x for p, m, x in zip(problem.p, momenta, others, strict=True)]
+    v_free = [x + y for x, y in zip(before, factors.solve(acting), strict=True)]
+    points, forces = problem.points, found.forces
+    near, laws = points.contacts.near, points.laws
+    P_0 = points.generalized(lambda row: forces[row].impulse)
     change_0 = factors.solve(P_0)
     a, b = dot(P_0, change_0), dot(P_0, v_free)
     b_steps = 0.5 * (b + dot(P_0, before))
     s_0 = _passive_fraction(a, b, 0.0)
     v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
     work, work_steps = (s_0 * x + 0.5 * (s_0 * s_0) * a for x in (b, b_steps))
-    impulses = [impulse * s_0 for impulse in found.impulses]
-    normal = [x * s_0 for x in found.normal]
-    more = _rebounding(problem, normal, before, v_free, v, candidates, speed)
-    if all(is_zero(x) for x in more):
-        return Rebound(v, v_free, impulses, work)
-    P_1 = problem.generalized_impulses(
-        [point.normal * x for point, x in zip(problem.points, more, strict=True)]
-    )
+    if not points.contacts.rebounds:
+        return Rebound(v, v_free, near.each(lambda row: forces[row].impulse * s_0), work)
+    normal = near.each(lambda row: forces[row].normal * s_0)
+    more = _rebounding(points, normal, before, v_free, v, speed)
+    P_1 = points.generalized(lambda row: laws[row].normal * more[row])
     change_1 = factors.solve(P_1)
     a, b = dot(P_1, change_1), dot(P_1, v)
     b_steps = 0.5 * (b + dot(P_1, before) + s_0 * dot(P_1, change_0))
     s_1 = minimum(_passive_fraction(a, b, work), _passive_fraction(a, b_steps, work_steps))
-    more = [x * s_1 for x in more]
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
         v_free,
-        [f + point.normal * x for f, point, x in zip(impulses, problem.points, more, strict=True)],
+        near.each(lambda row: forces[row].impulse * s_0 + laws[row].normal * (more[row] * s_1)),
         work + s_1 * b + 0.5 * (s_1 * s_1) * a,
     )
 
@@ -118,32 +109,29 @@ def _passive_fraction(a: Scalar, b: Scalar, c: Scalar) -> Scalar:
 
 
 def _rebounding(
-    problem: GaussProblem,
-    normal: Sequence[Scalar],
+    points: PointSet,
+    normal: Family[Scalar],
     before: Sequence[Scalar],
     v_free: Sequence[Scalar],
     v: Sequence[Scalar],
-    candidates: Sequence[Candidate],
     speed: float,
-) -> list[Scalar]:
+) -> Family[Scalar]:
     """Return the further normal impulses that take each point from its velocity u to - e times that before.
 
     The impulses of all points together changed the velocity of a point by u - u*; scaling all of them scales
     this change.
     """
-    more: list[Scalar] = [0.0] * len(candidates)
-    elastic = [k for k, item in enumerate(candidates) if not is_zero(item.restitution)]
-    if not elastic:
-        return more
-    closing, faster, now = (problem.point_velocities(x) for x in (before, v_free, v))
-    for k in elastic:
-        n, e = problem.points[k].normal, candidates[k].restitution
-        incoming, stopped, u = n.dot(closing[k]), n.dot(faster[k]), n.dot(now[k])
+    closing, faster, now = (points.velocities(x) for x in (before, v_free, v))
+
+    def more(row: Row) -> Scalar:
+        n, e = points.laws[row].normal, points.contacts.restitution[row]
+        incoming, stopped, u = n.dot(closing[row]), n.dot(faster[row]), n.dot(now[row])
         gained = maximum(u - stopped, 1e-9)
         wanted = maximum(-(e * incoming) - u, 0.0)
         ratio = minimum(wanted / gained, e + MAX_EXCESS_RATIO * (1.0 + e))
-        more[k] = select(incoming < -speed, normal[k] * ratio, 0.0)
-    return more
+        return select(logical_and(incoming < -speed, e > 0.0), normal[row] * ratio, 0.0)
+
+    return points.contacts.near.each(more)
 
 
 WARM_START_RATIO = 0.97
@@ -151,140 +139,126 @@ WARM_START_RATIO = 0.97
 sway."""
 
 
-def solve_rigid_step(
-    start: StepStart, candidates: Sequence[Candidate], memory: Memory, settings: Rigid
-) -> StepSolution:
-    """Solve a step with rigid contact at the candidates.
+def solve_rigid_step(start: StepStart, contacts: Contacts, memory: Memory, settings: Rigid) -> StepSolution:
+    """Solve a step with rigid contact.
 
-    `memory` of the previous step, four numbers a candidate: its impulse, and the normal impulse before that.
+    `memory` of the previous step, four numbers a point: its impulse, and the normal impulse before that.
     """
-    axes, v, dt, warm_start = start.axes, start.v, start.dt, _warm_start_impulses(candidates, memory)
-    velocities = axes.velocities(v)
-    inverse_tree_mass, inverse_mass = inverse_tree_masses(axes.tree), point_inverse_masses(axes.tree)
-    problem = start.problem(
-        [
-            _point(axes, item, impulse, velocities, dt, inverse_tree_mass, inverse_mass, settings)
-            for item, impulse in zip(candidates, warm_start, strict=True)
-        ]
-    )
-    friction_bounds = [
-        item.point.normal.dot(impulse) * (1.0 / WARM_START_RATIO)
-        for item, impulse in zip(candidates, warm_start, strict=True)
-    ]
-    factors = factor(assemble_hessian(axes, start.A, (), (), start.equalities))
+    points, bounds = _points(start, contacts, memory, settings)
+    problem = start.problem(points)
+    factors = factor_hessian(start.system, {}, (), start.equalities)
     found = solve(
         problem,
-        v,
-        friction_bounds,
+        start.v,
+        bounds,
         acting=start.acting,
         iterations=settings.iterations,
         tolerance=settings.tolerance,
     )
-    end = rebound(problem, factors, found, v, candidates, settings.rebound_speed)
-    ahead, _ = advance_state(axes.tree, start.q, end.v, [dt * x for x in end.v])
-    poses = forward_kinematics(axes.tree, ahead)
-    overlaps = _overlaps(problem, candidates, poses, settings.position_correction)
-    return StepSolution(
-        end.v,
-        end.free,
-        position_correction(problem, found, overlaps),
-        end.impulses,
-        end.work,
-        lambda: _cache_impulses(candidates, end.impulses, memory),
-        found.residual,
-    )
+    end = rebound(problem, factors, found, start.v, settings.rebound_speed)
+    overlaps = _overlaps(start, points, end.v, settings.position_correction)
+    correction = position_correction(problem, found, overlaps)
+    cached = _cached_impulses(points, end.impulses, memory)
+    return StepSolution(end.v, end.free, correction, end.impulses, end.work, cached, found.residual)
 
 
-def _warm_start_impulses(candidates: Sequence[Candidate], memory: Memory) -> list[Vec3]:
-    """Return warm-start impulses.
+def _points(
+    start: StepStart, contacts: Contacts, memory: Memory, settings: Rigid
+) -> tuple[PointSet, Family[Scalar]]:
+    """Return the points of a step, and the normal impulses that bound friction at first."""
+    system, dt = start.system, start.dt
+    tree, bodies = system.axes.tree, contacts.bodies
+    inverse_tree_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
+    inverse_mass = bodies.stack([*point_inverse_masses(tree), 0.0])
+    motions = bodies.stack([*system.velocities(start.v), Motion.zero()]) if contacts.rebounds else None
+
+    def law(row: Row) -> Point:
+        """Return the law of a point. Its admissible approach velocity is gap / dt; a point with restitution
+        rebounds from its full speed, in the step in which it hits."""
+        point, first, second = contacts.points[row], contacts.first[row], contacts.second[row]
+        arm, gap = point.position - system.axes.origin, point.gap
+        bound = -(maximum(gap, 0.0) * (1.0 / dt))
+        if motions is not None:
+            relative = motions[second] - motions[first]
+            closing = point.normal.dot(relative.linear + relative.angular.cross(arm))
+            hits = select(gap + dt * closing < 0.0, 0.0, -(ABSENT_POINT_GAP * (1.0 / dt)))
+            elastic = logical_and(closing < -settings.rebound_speed, contacts.restitution[row] > 0.0)
+            bound = select(elastic, hits, bound)
+        w = inverse_tree_mass[first] + inverse_tree_mass[second]
+        w_t = inverse_mass[first] + inverse_mass[second]
+        return Point(
+            arm,
+            point.normal,
+            bound,
+            contacts.friction[row],
+            stiffness=1.0 / (settings.compliance * w),
+            friction_stiffness=1.0 / (settings.friction_compliance * w_t),
+            warm_start=_warm_start(point.normal, None if memory is None else memory[row]),
+        )
+
+    points = PointSet.of(contacts, system, law)
+    laws = points.laws
+    pressed = lambda row: laws[row].normal.dot(laws[row].warm_start) * (1.0 / WARM_START_RATIO)
+    return points, contacts.near.each(pressed)
+
+
+def _warm_start(n: Vec3, remembered: Sequence[Scalar] | None) -> Vec3:
+    """Return the warm-start impulse of a point.
 
     A contact that carried load in both of the last two steps starts from its last impulse, scaled by the
     recent decay; a contact that carried load in only one step was an impact and starts from zero.
     """
-    if memory is None:
-        return [Vec3.zero() for _ in candidates]
-    found = []
-    for item, (x, y, z, earlier) in zip(candidates, memory, strict=True):
-        last, n = Vec3(x, y, z), item.point.normal
-        pressed = n.dot(last)
-        decay = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
-        found.append((last + n * ((WARM_START_RATIO - 1.0) * pressed)) * decay)
-    return found
+    if remembered is None:
+        return Vec3.zero()
+    x, y, z, earlier = remembered
+    last = Vec3(x, y, z)
+    pressed = n.dot(last)
+    decay = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
+    start: Vec3 = (last + n * ((WARM_START_RATIO - 1.0) * pressed)) * decay
+    return start
 
 
-def _cache_impulses(
-    candidates: Sequence[Candidate], impulses: Sequence[Vec3], memory: Memory
-) -> list[list[Scalar]]:
-    """Return the memory of the next step: impulses, and the normal impulses of the previous step."""
-    if memory is None:
-        return [[*impulse, 0.0] for impulse in impulses]
-    return [
-        [*impulse, item.point.normal.dot(Vec3(x, y, z))]
-        for item, impulse, (x, y, z, _) in zip(candidates, impulses, memory, strict=True)
-    ]
+def _cached_impulses(points: PointSet, impulses: Family[Vec3], memory: Memory) -> Family[list[Scalar]]:
+    """Return what is remembered for the next step: impulses, and the normal impulses of the previous one."""
 
+    def cached(row: Row) -> list[Scalar]:
+        if memory is None:
+            return [*impulses[row], 0.0]
+        x, y, z, _ = memory[row]
+        return [*impulses[row], points.laws[row].normal.dot(Vec3(x, y, z))]
 
-def _point(
-    axes: JointAxes,
-    item: Candidate,
-    warm_start: Vec3,
-    velocities: PerBody[Motion],
-    dt: Scalar,
-    inverse_tree_mass: Sequence[Scalar],
-    inverse_mass: Sequence[Scalar],
-    settings: Rigid,
-) -> Point:
-    """Return the point of a candidate.
-
-    Its admissible approach velocity is gap / dt. A point with restitution rebounds from its full speed, in
-    the step in which it hits.
-    """
-    w, w_t = sum_over_bodies(item, inverse_tree_mass), sum_over_bodies(item, inverse_mass)
-    arm, gap = item.point.position - axes.origin, item.point.gap
-    bound = -(maximum(gap, 0.0) * (1.0 / dt))
-    if not is_zero(item.restitution):
-        closing = item.point.normal.dot(_relative_velocity(item, velocities, arm))
-        hits = select(gap + dt * closing < 0.0, 0.0, -(ABSENT_POINT_GAP * (1.0 / dt)))
-        bound = select(closing < -settings.rebound_speed, hits, bound)
-    return Point.of(
-        item,
-        axes,
-        arm,
-        bound=bound,
-        stiffness=1.0 / (settings.compliance * w),
-        friction_stiffness=1.0 / (settings.friction_compliance * w_t),
-        warm_start=warm_start,
-    )
+    return points.contacts.near.each(cached)
 
 
 def _overlaps(
-    problem: GaussProblem,
-    candidates: Sequence[Candidate],
-    ahead: PerBody[Transform],
-    correction_ratio: float,
-) -> list[Scalar]:
+    start: StepStart, points: PointSet, eta: Sequence[Scalar], correction_ratio: float
+) -> Family[Scalar]:
     """Return the overlaps [m] to correct: a fraction of every overlap, and all that this step would add to
     it.
 
     Points of turning bodies move on arcs: those above the centre of the arc come down by more than h u. On a
     round body another point touches after the step; the arc of the first one rises, and adds no overlap.
     """
-    poses = problem.axes.poses
-    turns = [after.R @ before.R.transpose() for after, before in zip(ahead, poses, strict=True)]
+    system, contacts = start.system, points.contacts
+    ahead, _ = advance_state(system.axes.tree, start.q, eta, [start.dt * x for x in eta])
+    after, before = forward_kinematics(system.axes.tree, ahead), system.axes.poses
+    moves = contacts.bodies.stack([*_displacements(before, after, system.axes.origin), Transform.identity()])
+
+    def overlap(row: Row) -> Scalar:
+        arm, gap = points.laws[row].arm, contacts.points[row].gap
+        shift = moves[contacts.second[row]].transform_point(arm) - moves[contacts.first[row]].transform_point(
+            arm
+        )
+        added = maximum(-(maximum(gap, 0.0) + points.laws[row].normal.dot(shift)), 0.0)
+        return maximum(-gap, 0.0) * correction_ratio + added
+
+    return contacts.near.each(overlap)
+
+
+def _displacements(before: PerBody[Transform], after: PerBody[Transform], origin: Vec3) -> list[Transform]:
+    """Return the displacement of each body in a step, along world axes about the common origin."""
     found = []
-    for item, point in zip(candidates, problem.points, strict=True):
-        x, shift = item.point.position, Vec3.zero()
-        for body, sign in body_signs(item, len(turns)):
-            after = ahead[body].p + turns[body] @ (x - poses[body].p)
-            shift = shift + (after - x) * sign
-        gap = item.point.gap
-        added = maximum(-(maximum(gap, 0.0) + point.normal.dot(shift)), 0.0)
-        found.append(maximum(-gap, 0.0) * correction_ratio + added)
+    for a, b in zip(before, after, strict=True):
+        turn = b.R @ a.R.transpose()
+        found.append(Transform(turn, b.p - origin - turn @ (a.p - origin)))
     return found
-
-
-def _relative_velocity(item: Candidate, velocities: PerBody[Motion], arm: Vec3) -> Vec3:
-    total = Vec3.zero()
-    for body, sign in body_signs(item, len(velocities)):
-        total = total + (velocities[body].linear + velocities[body].angular.cross(arm)) * sign
-    return total

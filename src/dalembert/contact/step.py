@@ -40,37 +40,39 @@ bodies came to rest at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dalembert.algorithms.applied_forces import ExternalForces
-from dalembert.algorithms.dense import Matrix
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.algorithms.mass_matrix import composite_inertias
 from dalembert.contact.compliant_step import solve_compliant_step
-from dalembert.contact.costs import JointDrive, JointLimit
+from dalembert.contact.contacts import Contacts, listed_contacts
+from dalembert.contact.costs import JointDrive, JointLimit, joint_inverse_masses
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.rigid_step import solve_rigid_step
 from dalembert.contact.step_terms import Memory, Motor, advance_state, independent_bodies, start_step
+from dalembert.errors import ShapeError
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, is_zero, maximum, minimum, select, sqrt
+from dalembert.scalar import Family, Scalar, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
 
 class ContactStep(NamedTuple):
-    """The state after a step; the impulses [N s] on the second bodies of all candidates along world axes;
-    `memory` for the next step; the work [J] of contact, 1/2 (v+ + v*) . J^T gamma; for the energy balance
-    eta, `free` (eta without contact), `bias` and `momenta` M v of `step_terms`, and `turn` by `squared_turn`;
-    the relative residual of the solver. A step without contact has only the state and `turn`."""
+    """The state after a step; the impulses [N s] on the second bodies of the points along world axes, and
+    `memory` for the next step, both by rows of the contacts or in the order of candidates; the work [J] of
+    contact, 1/2 (v+ + v*) . J^T gamma; for the energy balance eta, `free` (eta without contact), `bias` and
+    `momenta` M v of `step_terms`, and `turn` by `squared_turn`; the relative residual of the solver. A step
+    without contact has only the state and `turn`."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
-    impulses: Sequence[Vec3] = ()
-    memory: Sequence[Sequence[Scalar]] = ()
+    impulses: Any = ()
+    memory: Any = ()
     work: Scalar = 0.0
     eta: Sequence[Scalar] = ()
     free: Sequence[Scalar] = ()
@@ -86,30 +88,80 @@ def contact_step(
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     dt: Scalar,
-    candidates: Sequence[Candidate],
+    contacts: Contacts | Sequence[Candidate],
     *,
     motors: Sequence[Motor] = (),
-    memory: Memory = None,
+    memory: Family[list[Scalar]] | Sequence[Sequence[Scalar]] | None = None,
     settings: Rigid | Compliant | None = None,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
 ) -> ContactStep:
-    """Return the state after dt [s] under joint forces tau, with contact at the candidates (found at q).
+    """Return the state after dt [s] under joint forces tau, with the contacts that were found at q, or at
+    candidates one by one.
 
     `settings`: the contact law, by default `Rigid()`; `memory`: that of the previous step.
     """
+    if not isinstance(contacts, Contacts):
+        options: dict[str, Any] = {"external_forces": external_forces, "external_frame": external_frame}
+        return _step_at(tree, q, v, tau, dt, contacts, memory, motors=motors, settings=settings, **options)
+    if memory is not None and not isinstance(memory, Family):
+        raise ShapeError("the memory of contacts is a family of their rows; contacts.recall returns it")
+    return _step(tree, q, v, tau, dt, contacts, motors, memory, settings, external_forces, external_frame)
+
+
+def _step_at(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    candidates: Sequence[Candidate],
+    memory: Any,
+    *,
+    motors: Sequence[Motor],
+    settings: Rigid | Compliant | None,
+    external_forces: ExternalForces,
+    external_frame: str,
+) -> ContactStep:
+    """Return a step with contact at candidates, and what it gives for each of them."""
+    acting = (settings, external_forces, external_frame)
+    contacts = listed_contacts(tree, candidates, [q, v] if candidates else ())
+    if memory is not None:
+        if len(memory) != len(candidates):
+            raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(memory)}")
+        memory = contacts.every.stack([list(row) for row in memory])
+    after = _step(tree, q, v, tau, dt, contacts, motors, memory, *acting)
+    places = range(len(candidates))
+    return after._replace(
+        impulses=[after.impulses.at(k) for k in places], memory=[after.memory.at(k) for k in places]
+    )
+
+
+def _step(
+    tree: Tree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    contacts: Contacts,
+    motors: Sequence[Motor],
+    memory: Memory,
+    settings: Rigid | Compliant | None,
+    external_forces: ExternalForces,
+    external_frame: str,
+) -> ContactStep:
     law = Rigid() if settings is None else settings
     start = start_step(tree, q, v, tau, dt, motors, law, external_forces, external_frame)
     if isinstance(law, Compliant):
-        found = solve_compliant_step(start, candidates, memory, law)
+        found = solve_compliant_step(start, contacts, memory, law)
     else:
-        found = solve_rigid_step(start, candidates, memory, law)
+        found = solve_rigid_step(start, contacts, memory, law)
     way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
     travel = within_limits(start.joints, way)
     q_next, v_next = advance_state(tree, q, found.v, travel)
-    memory, turn = found.memory(), squared_turn(tree, q, start.M, travel)
+    turn = squared_turn(tree, q, joint_inverse_masses(tree), travel)
     balance = (found.v, found.free, start.bias, start.momenta, turn)
-    return ContactStep(q_next, v_next, found.impulses, memory, found.work, *balance, found.residual)
+    return ContactStep(q_next, v_next, found.impulses, found.memory, found.work, *balance, found.residual)
 
 
 def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Scalar]) -> list[Scalar]:
@@ -128,15 +180,18 @@ def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Sc
     return result
 
 
-def squared_turn(tree: Tree, q: Sequence[Scalar], M: Matrix, travel: Sequence[Scalar]) -> Scalar:
+def squared_turn(
+    tree: Tree, q: Sequence[Scalar], inverse_mass: Sequence[Scalar], travel: Sequence[Scalar]
+) -> Scalar:
     """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`,
-    each with the kinetic energy that it would have alone, among those of all ways."""
+    each with the kinetic energy that it would have alone in the neutral configuration, among those of all
+    ways; `inverse_mass`: 1 / M_jj there."""
     turns: Scalar = 0.0
     ways: Scalar = 1e-300
     for body in independent_bodies(tree):
         for k, s in enumerate(body.jcalc(q, None, None).S, start=body.v_slice.start):
             square = travel[k] * travel[k]
-            energy = M[k][k] * square
+            energy = square / inverse_mass[k]
             ways = ways + energy
             if not all(is_zero(x) for x in s.angular):
                 turns = turns + energy * square

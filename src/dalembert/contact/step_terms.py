@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.dense import Matrix, threshold, unit
+from dalembert.algorithms.dense import threshold, unit
 from dalembert.algorithms.integrators import (
     centroidal_rates,
     from_centroidal,
@@ -29,27 +29,24 @@ from dalembert.algorithms.integrators import (
     velocity_relative_to_center,
 )
 from dalembert.algorithms.inverse_dynamics import bias_forces
-from dalembert.algorithms.mass_matrix import mass_matrix
-from dalembert.algorithms.open_tree import is_constrained
-from dalembert.contact.active_contacts import JointAxes, joint_axes
+from dalembert.algorithms.open_tree import is_constrained, velocity_places
 from dalembert.contact.costs import (
     Equality,
     JointDrive,
     JointLimit,
-    Point,
     RangeEnd,
-    dyad,
     joint_inverse_masses,
-    multiply,
 )
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
+from dalembert.contact.point_set import PointSet
+from dalembert.contact.tree_system import TreeSystem, joint_axes
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, is_zero, literal, maximum, minimum, sqrt
-from dalembert.spatial import SymMat3, Vec3
+from dalembert.scalar import Family, Scalar, is_zero, literal, maximum, minimum, sqrt
+from dalembert.spatial import SymMat3, Transform, Vec3
 
 # The ranges of joints in steps with contact: both ends of every coordinate that has a limit.
 #
@@ -183,32 +180,30 @@ class Motor(NamedTuple):
     effort: Scalar = math.inf
 
 
-Memory: TypeAlias = Sequence[Sequence[Scalar]] | None
-"""The numbers that a contact law keeps of each candidate from one step to the next."""
+Memory: TypeAlias = Family[list[Scalar]] | None
+"""The numbers that a contact law keeps of each point from one step to the next."""
 
 
 class StepStart(NamedTuple):
-    """The state where a step of dt [s] begins, and the parts of the step other than its points: joint axes,
-    M, M v, free motion A eta = M v + acting, the terms of joints and loops; `bias`: velocity-product forces
+    """The state where a step of dt [s] begins, and the parts of the step other than its points: A,
+    M v, free motion A eta = M v + acting, the terms of joints and loops; `bias`: velocity-product forces
     and weights, minus external forces."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
     dt: Scalar
-    axes: JointAxes
-    M: Matrix
+    system: TreeSystem
     momenta: list[Scalar]
-    A: Matrix
     acting: list[Scalar]
     bias: list[Scalar]
     joints: list[JointLimit | JointDrive]
     equalities: list[Equality]
     ranges: list[RangeEnd]
 
-    def problem(self, points: list[Point]) -> GaussProblem:
+    def problem(self, points: PointSet) -> GaussProblem:
         """Return the problem to solve with these points."""
         p = [x + y for x, y in zip(self.momenta, self.acting, strict=True)]
-        return GaussProblem(self.axes, self.A, p, points, self.joints, self.equalities, self.ranges)
+        return GaussProblem(self.system, p, points, self.joints, self.equalities, self.ranges)
 
 
 def start_step(
@@ -223,25 +218,25 @@ def start_step(
     external_frame: str,
 ) -> StepStart:
     """Compute the terms of a step of dt [s] that do not depend on contact points."""
-    inverse_mass, axes, M = joint_inverse_masses(tree), joint_axes(tree, q), mass_matrix(tree, q)
+    inverse_mass = joint_inverse_masses(tree)
     # Joints and loops in steps with compliant contact are those of rigid contact by its default options.
     options = settings if isinstance(settings, Rigid) else Rigid(limits=settings.limits)
     given = _Given(tree, q, v, dt, inverse_mass, options)
     equalities = _loop_terms(given)
-    A, springs = _resistance(given, M)
-    momenta = multiply(M, v)
-    seen = _middle(given, M, momenta)
-    turning = multiply(M, _drift(tree, q, seen))
+    resistances, springs = _resistance(given)
+    system = TreeSystem.of(joint_axes(tree, q), resistances, inverse_mass)
+    seen = _middle(given, system)
+    turning = system.momenta(_drift(tree, q, seen))
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
     joints: list[JointLimit | JointDrive] = list(_limit_terms(given))
     joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]
     ranges = list(_range_terms(given))
-    return StepStart(q, v, dt, axes, M, momenta, A, acting, bias, joints, equalities, ranges)
+    return StepStart(q, v, dt, system, system.momenta(v), acting, bias, joints, equalities, ranges)
 
 
-def _middle(given: _Given, M: Matrix, momenta: Sequence[Scalar]) -> list[Scalar]:
+def _middle(given: _Given, system: TreeSystem) -> list[Scalar]:
     """Return the velocities at which gyroscopic and Coriolis forces are evaluated.
 
     At v itself a tumbling body would gain (omega h)^2 of its energy in every step. So roots turn as in the
@@ -258,23 +253,21 @@ def _middle(given: _Given, M: Matrix, momenta: Sequence[Scalar]) -> list[Scalar]
             omega = Vec3(*own[:3])
             fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
             half = (0.5 * dt) / (1.0 + fourth * fourth)
-            own = [*(omega + _turn(body, omega, M, momenta) * half), *own[3:]]
+            own = [*(omega + _turn(body, omega, system, given.v) * half), *own[3:]]
         result[body.v_slice] = velocity_relative_to_center(body, body.own_q(given.q), own)
     return result
 
 
-def _turn(body: Body, omega: Vec3, M: Matrix, momenta: Sequence[Scalar]) -> Vec3:
+def _turn(body: Body, omega: Vec3, system: TreeSystem, v: Sequence[Scalar]) -> Vec3:
     """Return the angular acceleration of a root by gyroscopic forces, I^-1 (L x omega), with the inertia and
     the angular momentum of its whole tree, about the tree's centre or, for a ball joint, about the joint."""
-    rows = [row[body.v_slice] for row in M[body.v_slice]]
-    inertia = SymMat3(rows[0][0], rows[1][1], rows[2][2], rows[0][1], rows[0][2], rows[1][2])
-    L = Vec3(*momenta[body.v_slice][:3])
-    if isinstance(body.joint, Free):
-        mass = rows[3][3]
-        c = Vec3(-rows[1][5], rows[0][5], -rows[0][4]) * (1.0 / mass)
-        L = L - c.cross(Vec3(*momenta[body.v_slice][3:]))
-        inertia = inertia + dyad(c, mass) - SymMat3.identity() * (mass * c.dot(c))
-    turn: Vec3 = inertia.inverse() @ L.cross(omega)
+    carried, pose, origin = system.carried_inertia(body.index), system.axes.poses[body], system.axes.origin
+    point = carried.com if isinstance(body.joint, Free) else pose.p - origin
+    at = Transform(pose.R, point)
+    x, y, z = body.armature[:3]
+    I = at.apply(carried).inertia + SymMat3(x, y, z, 0.0, 0.0, 0.0)
+    L = at.apply(system.carried_momentum(body.index, v)).angular + Vec3(x * omega.x, y * omega.y, z * omega.z)
+    turn: Vec3 = I.inverse() @ L.cross(omega)
     return turn
 
 
@@ -306,43 +299,31 @@ def advance_state(
     return q_next, v_next
 
 
-def _resistance(given: _Given, M: Matrix) -> tuple[Matrix, list[Scalar]]:
-    """Return A, and h K x."""
-    A, q, dt = [list(row) for row in M], given.q, given.dt
+def _resistance(given: _Given) -> tuple[list[list[Scalar]], list[Scalar]]:
+    """Return h d + h^2 k of the variables of every joint, and h K x `(nv,)`."""
+    q, dt = given.q, given.dt
     springs: list[Scalar] = [0.0] * given.tree.nv
-    for body in independent_bodies(given.tree):
-        stretch = None
-        for k in range(body.nv):
-            place = body.v_slice.start + k
-            d, stiffness = body.damping[k], body.stiffness[k]
-            if not is_zero(d):
-                A[place][place] = A[place][place] + dt * d
-            if not is_zero(stiffness):
-                stretch = body.joint.difference(body.rest, body.own_q(q)) if stretch is None else stretch
-                A[place][place] = A[place][place] + dt * dt * stiffness
-                springs[place] = dt * (stiffness * stretch[k])
+    found = []
     for body in given.tree.bodies:
-        if body.dependence is not None:
-            _add_follower(A, springs, body, body.dependence, given)
-    return A, springs
+        damping = body.damping if body.dependence is None else _follower_damping(body, body.dependence, given)
+        found.append([dt * (d + dt * k) for d, k in zip(damping, body.stiffness, strict=True)])
+        if all(is_zero(k) for k in body.stiffness):
+            continue
+        stretch = displacement(body, body.own_q(q))
+        for places, k, x in zip(velocity_places(body), body.stiffness, stretch, strict=True):
+            for place, ratio in places:
+                springs[place] = springs[place] + dt * (k * x) * ratio
+    return found, springs
 
 
-def _add_follower(A: Matrix, springs: list[Scalar], body: Body, follows: Dependence, given: _Given) -> None:
-    """Add damping and spring of a joint whose rate is r . v: A + (h d + h^2 k) r r^T, h k x r; if it follows
-    several joints, also its dry friction by the secant, as in the implicit integrator."""
-    ((d,), (k,), (f,)), dt = (body.damping, body.stiffness, body.friction), given.dt
-    if not is_zero(f) and len(follows.terms) > 1:
-        u = follows.rate(given.v)
-        d = d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED)
-    if is_zero(d) and is_zero(k):
-        return
-    resistance = dt * (d + dt * k)
-    (stretch,) = displacement(body, body.own_q(given.q))
-    for _, i, ratio in follows.terms:
-        if not is_zero(k):
-            springs[i] = springs[i] + dt * (k * stretch) * ratio
-        for _, j, other in follows.terms:
-            A[i][j] = A[i][j] + resistance * (ratio * other)
+def _follower_damping(body: Body, follows: Dependence, given: _Given) -> list[Scalar]:
+    """Return the damping of a joint that follows others; if several, also its dry friction by the secant, as
+    in the implicit integrator."""
+    ((d,), (f,)) = body.damping, body.friction
+    if is_zero(f) or len(follows.terms) == 1:
+        return [d]
+    u = follows.rate(given.v)
+    return [d + f / sqrt(u * u + FRICTION_SPEED * FRICTION_SPEED)]
 
 
 def _frictions(given: _Given) -> Iterator[JointDrive]:

@@ -141,8 +141,9 @@ def _trajectory(
         time = start + np.asarray(dt)[..., np.newaxis] * clock
     record = None
     if plan.record and plan.contact is not None and plan.pairs:
-        chosen = (("nearest", str(k + 1)) for k in range(plan.selection.active_count))
-        record = ContactRecord((*plan.points, *chosen), found["force"], found["position"], found["gap"])
+        rows = found["contact"]
+        chosen = tuple(("touching", str(k + 1)) for k in range(plan.kept_points))
+        record = ContactRecord(chosen, rows[..., 1:4], rows[..., 4:7], rows[..., 7])
     observed = {
         name: found[result]
         for name, result in (("contact_work", "work"), ("contact_forces", "loads"))

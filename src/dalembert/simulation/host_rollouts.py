@@ -29,39 +29,32 @@ from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Tr
 # Records of contact points, some of which are selected anew in each step.
 
 
-def contact_record(
-    names: Sequence[tuple[str, str]],
-    force: Array,
-    position: Array,
-    gap: Array,
-    which: Array,
-    name_of: Callable[[int], tuple[str, str]],
-) -> ContactRecord:
-    """Return the record of the fixed contact points and, after them, of the selected ones.
+def contact_record(names: Sequence[tuple[str, str]], rows: Array) -> ContactRecord:
+    """Return the record of all points that ever touched, or of all points if these are few.
 
-    `which (…, T, chosen)`: the points that these are, below zero where none is. Each point that was ever
-    chosen has a place of its own in the record, with no force and the gap `ABSENT_POINT_GAP` while it was
-    not.
+    `rows (…, T, kept, 8)`: number, force, position and gap of the points of each frame, numbers below zero
+    for none. A point that is not among them has no force there, and the gap `ABSENT_POINT_GAP`.
     """
-    if not which.shape[-1]:
-        return ContactRecord(tuple(names), force, position, gap)
-    always = len(names)
-    ever, places = np.unique(which[which >= 0.0], return_inverse=True)
-    found = np.nonzero(which >= 0.0)
-    sources = (*found[:-1], found[-1] + always)
-    targets = (*found[:-1], places.reshape(-1) + always)
-    frames, count = gap.shape[:-1], always + len(ever)
+    number = rows[..., 0]
+    if len(names) > MAX_LISTED_POINTS:
+        ever, places = np.unique(number[number >= 0.0].astype(int), return_inverse=True)
+    else:
+        ever, places = np.arange(len(names)), number[number >= 0.0].astype(int)
+    found, frames = np.nonzero(number >= 0.0), (*number.shape[:-1], len(ever))
     record = ContactRecord(
-        (*names, *(name_of(int(point)) for point in ever)),
-        np.zeros((*frames, count, 3)),
-        np.zeros((*frames, count, 3)),
-        np.full((*frames, count), ABSENT_POINT_GAP),
+        tuple(names[k] for k in ever),
+        np.zeros((*frames, 3)),
+        np.zeros((*frames, 3)),
+        np.full(frames, ABSENT_POINT_GAP),
     )
-    for given, kept in ((force, record.force), (position, record.position), (gap, record.gap)):
-        every = (slice(None),) * len(frames)
-        kept[(*every, slice(always))] = given[(*every, slice(always))]
-        kept[targets] = given[sources]
+    targets = (*found[:-1], places.reshape(-1))
+    record.force[targets], record.position[targets] = rows[found][:, 1:4], rows[found][:, 4:7]
+    record.gap[targets] = rows[found][:, 7]
     return record
+
+
+MAX_LISTED_POINTS: Final = 128
+"""The number of points up to which a record lists all, whether they touched or not."""
 
 
 # Checks of the arguments of `da.rollout`, before anything is compiled.
@@ -256,7 +249,7 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     rejected = np.zeros(batch, bool)
     if check != "off":
         rejected |= require_closed_loops(model, *begun, time[..., 0], values, flag=check == "flag")
-    said = None if check == "off" else overlaps(model, plan.selection, plan.points, begun[0], values)
+    said = None if check == "off" else overlaps(model, plan.scene, lambda: plan.points, begun[0], values)
     if said is not None:
         soft = isinstance(plan.contact, Compliant)
         how = "springs part them" if soft else "they are moved apart without a push"
@@ -322,15 +315,8 @@ def _trajectory(
         observed["contact_forces"] = from_start(np.zeros((*batch, *shape)), loads)
     record = None
     if plan.record and plan.contact is not None:
-        none = np.zeros((*batch, frames, 0))
-        record = contact_record(
-            plan.points,
-            found.get("force", np.zeros((*none.shape, 3))),
-            found.get("position", np.zeros((*none.shape, 3))),
-            found.get("gap", none),
-            found["memory"][..., len(plan.points) :, -1] if plan.selection.active_count else none,
-            lambda which: plan.selection.active_names(plan.model, which),
-        )
+        rows = found.get("contact", np.full((*batch, frames, 0, 8), -1.0))
+        record = contact_record(plan.points if plan.pairs else (), rows)
     fault = np.where(rejected, CAUSES.index(REJECTED), run.state["fault"]).astype(int)
     lasted = np.where(rejected, 0, run.state["lasted"]).astype(int)
     trajectory = Trajectory(

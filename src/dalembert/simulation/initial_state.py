@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.call.arguments import Array
-from dalembert.contact.broad_phase import Selection
+from dalembert.contact.collision import Scene
 from dalembert.errors import ArgumentError, StateError
 from dalembert.model.model import Model
+from dalembert.model.tree import Tree
+from dalembert.scalar import Row, Scalar, minimum, select
 from dalembert.simulation.distances import compiled_for_pairs
 
 MAX_LOOP_GAP = 1e-2
@@ -76,34 +78,35 @@ def require_closed_loops(
 
 def overlaps(
     model: Model,
-    selection: Selection,
-    names: Sequence[tuple[str, str]],
+    scene: Scene,
+    names: Callable[[], Sequence[tuple[str, str]]],
     q: Array,
     parameters: Mapping[str, Array],
 ) -> str | None:
     """Return a message about shapes that overlap at the start, or None."""
-    if not selection.pairs:
+    if not scene.pairs:
         return None
 
-    def gaps(tree: Model, q: Any) -> Any:
-        found = selection.points(forward_kinematics(tree, q), 0.0)
-        return [item.point.gap for item in found.candidates], [*found.point_ids, -1.0]
+    def deepest(tree: Tree, q: Any) -> Any:
+        contacts = scene.contacts(tree, forward_kinematics(tree, q), None, 0.0, q)
 
-    name = f"gaps, {selection.active_count} chosen" if selection.active_count else "gaps"
+        def deeper(found: list[Scalar], row: Row) -> list[Scalar]:
+            gap = contacts.points[row].gap
+            return [minimum(gap, found[0]), select(gap < found[0], contacts.number[row], found[1])]
+
+        return contacts.near.fold(deeper, [0.0, -1.0])
+
     shapes = {"q": (model.nq,)}
-    kernel = compiled_for_pairs(model, name, gaps, shapes, selection.pairs, tuple(parameters))
-    gap, which = kernel(q, parameters=parameters or None)
-    deep = gap.min(axis=-1) < -MIN_REPORTED_OVERLAP
+    kernel = compiled_for_pairs(model, "deepest overlap", deepest, shapes, scene.pairs, tuple(parameters))
+    found = kernel(q, parameters=parameters or None)
+    gap = found[..., 0]
+    deep = gap < -MIN_REPORTED_OVERLAP
     if not np.any(deep):
         return None
     place = np.unravel_index(int(np.nanargmin(gap)), gap.shape)
-    number = int(place[-1])
-    if number < len(names):
-        first, second = names[number]
-    else:
-        first, second = selection.active_names(model, int(which[(*place[:-1], number - len(names))]))
+    first, second = names()[int(found[(*place, 1)])]
     of = f" of {deep.sum()} samples" if q.ndim > 1 else ""
-    sample = f" in sample {tuple(int(x) for x in place[:-1])}" if q.ndim > 1 else ""
+    sample = f" in sample {tuple(int(x) for x in place)}" if q.ndim > 1 else ""
     return (
         f'shapes{of} overlap at the start; deepest are "{first}" and "{second}", '
         f"by {-gap[place] * 1e3:.1f} mm{sample}"

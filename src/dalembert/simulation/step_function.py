@@ -30,18 +30,18 @@ from dalembert.compiler.library import source_digest
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
 from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
-from dalembert.contact.active_contacts import NearestPoints, append_ids, body_signs, match_memory
-from dalembert.contact.broad_phase import Selection, selection_of
-from dalembert.contact.compliant_step import fresh_memory
-from dalembert.contact.narrow_phase.candidates import Candidate
+from dalembert.contact.collision import Scene
+from dalembert.contact.compliant_step import FIRST_STEP_MARK
+from dalembert.contact.contacts import Contacts, recall, remember
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor
 from dalembert.model.model import Model
-from dalembert.scalar import Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
+from dalembert.scalar import Row, Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, recorded_policy
+from dalembert.spatial import Vec3
 
 # A watch for energy that no work explains.
 #
@@ -118,6 +118,13 @@ FAST_TURN = 0.01
 """Steps in which joints turn by more than this [rad], root of the mean of squares, are balanced: in others
 the error of the kinetic energy is below 5e-5 of it."""
 
+KEPT_POINTS, KEPT_POINTS_PER_FIGURE, KEPT_POINTS_PER_BODY = 16, 8, 2
+"""Touching points that a sample may have unless `nearest` says so: a stack of n boxes has 8 n; a figure that
+lies on the ground and on itself fewer than one for each two bodies (the bundled humanoid 24 of 40)."""
+
+RECORDED_GAP = 1e-3
+"""Points with smaller gaps [m] are recorded."""
+
 MAX_SPEED = 1e6
 """A simulation whose velocity variables exceed this [rad/s, m/s] has blown up."""
 
@@ -133,8 +140,7 @@ CAUSES = (
     "the step is not finite",
     f"velocities beyond {MAX_SPEED:.0e}: the simulation has blown up; take smaller steps or softer gains",
     "external forces are not finite",
-    "more points touch than a step considers: between moving bodies the `nearest` of its contact option, "
-    "between a shape and boxes of the world those of four boxes",
+    "more points touch than a step remembers; give the contact option a greater `nearest`",
     REJECTED,
 )
 """The cause of failure for each number in `fault`."""
@@ -177,7 +183,7 @@ class StepPlan:
         if policy is not None or (drive is not None and drive.has_functions):
             plain = StepPlan.of(model, contact, None, None, **options)
             found = replace(plain, policy=policy, drive=drive)
-            found.__dict__.update(selection=plain.selection, pairs_digest=plain.pairs_digest)
+            found.__dict__.update(scene=plain.scene, pairs_digest=plain.pairs_digest)
             return found
         key = ("step plan", contact, drive, *options.values())
         kept: StepPlan | None = model.functions.get(key)
@@ -188,9 +194,17 @@ class StepPlan:
         return kept
 
     @cached_property
-    def selection(self) -> Selection:
-        """The pairs that are always checked, and those that are checked where they are nearest."""
-        return selection_of(self.model, self.pairs, self.contact and self.contact.nearest)
+    def scene(self) -> Scene:
+        """The geometry of the pairs."""
+        return Scene.of(self.model, self.pairs)
+
+    @cached_property
+    def kept_points(self) -> int:
+        """The number of touching points that a sample may have."""
+        given = None if self.contact is None else self.contact.nearest
+        roots, bodies = len(root_trees(self.model)), len(self.model.bodies)
+        usual = KEPT_POINTS + KEPT_POINTS_PER_FIGURE * roots + KEPT_POINTS_PER_BODY * bodies
+        return min(self.scene.point_count, usual if given is None else given)
 
     @cached_property
     def pairs_digest(self) -> str:
@@ -207,14 +221,18 @@ class StepPlan:
 
     @cached_property
     def points(self) -> list[tuple[str, str]]:
-        """The names of the pair at each contact point that is always checked; selected points follow."""
-        return self.selection.names(self.model)
+        """The names of the pair at each contact point, by number."""
+        return self.scene.names(self.model)
+
+    @property
+    def remembered(self) -> int:
+        """How many numbers the law remembers of a point."""
+        return 5 if isinstance(self.contact, Compliant) else 4
 
     @cached_property
     def memory(self) -> list[list[float]]:
-        """The memory of contact points before the first step; for active contacts, also which they are."""
-        which = [-1.0] if self.selection.active_count else []
-        return [[*row, *which] for row in self._fresh(len(self.points) + self.selection.active_count)]
+        """What is remembered of contact points before the first step: nothing."""
+        return [[-1.0] + [0.0] * self.remembered] * self.kept_points
 
     @cached_property
     def fresh(self) -> dict[str, Any]:
@@ -232,9 +250,6 @@ class StepPlan:
     def initial(self) -> dict[str, Any]:
         """The carried values beside the state, before the first step, as arrays."""
         return {name: np.array(value) for name, value in self.fresh.items() if name not in ("q", "v")}
-
-    def _fresh(self, count: int) -> list[list[float]]:
-        return fresh_memory(count) if isinstance(self.contact, Compliant) else [[0.0] * 4] * count
 
     @cached_property
     def arguments(self) -> tuple[ArrayArgument, ...]:
@@ -272,7 +287,7 @@ class StepPlan:
         """The names of the results, in order."""
         names = list(self.carried_results)
         names += ["tau"] * (self.policy is not None or self.drive is not None)
-        names += ["force", "position", "gap"] * (self.record and bool(self.pairs))
+        names += ["contact"] * (self.record and bool(self.pairs))
         return names + ["loads"] * (self.loads and bool(self.pairs))
 
     @cached_property
@@ -298,7 +313,7 @@ class StepPlan:
             self.integrator,
             None if self.contact is None else self.contact.settings,
             self.pairs_digest,
-            self.selection.active_count,
+            self.kept_points,
             self.external_frame,
             self.record,
             self.work,
@@ -339,24 +354,20 @@ class StepPlan:
         q, dt = given["q"], given["dt"]
         time = given["start"] + given["lasted"] * dt
         tau, motors = self._controls(model, given, time)
-        seen = NearestPoints([], [], 0.0)
+        contacts = None
         if self.pairs:
-            seen = self.selection.points(forward_kinematics(model, q), dt)
-        candidates = seen.candidates
-        if seen.point_ids:
-            given["memory"] = match_memory(
-                seen.point_ids, given["memory"], self._fresh(1)[0], self.selection.counts
-            )
+            contacts = self.scene.contacts(model, forward_kinematics(model, q), None, dt, [q, dt])
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
-        after, applied = self._step(model, given, tau, motors, time, candidates, acting)
+        after, applied = self._step(model, given, tau, motors, time, contacts, acting)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         pushes = [x for six in given.get("external_forces", ()) for x in six]
         fault = select(_is_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
-        if seen.point_ids:
-            fault = select(logical_and(fault <= 0.0, seen.least_dropped_gap < 0.0), 5.0, fault)
+        if contacts is not None:
+            kept, count = self._remember(contacts, after, logical_and(alive, fault <= 0.0), [q, dt])
+            fault = select(logical_and(fault <= 0.0, count > float(self.kept_points)), 5.0, fault)
         fault = select(_is_bounded(commands, MAX_POSITION), fault, 1.0)
         good = logical_and(alive, fault <= 0.0)
 
@@ -369,17 +380,13 @@ class StepPlan:
             "fault": select(alive, fault, given["fault"]),
             "tau": applied,
         }
-        if self.pairs:
+        if contacts is not None:
             rate = select(good, 1.0 / dt, 0.0)
-            forces = [[select(good, x * rate, 0.0) for x in impulse.to_list()] for impulse in after.impulses]
-            memory = [[select(good, x, 0.0) for x in point] for point in after.memory]
-            found |= {
-                "memory": append_ids(memory, seen.point_ids),
-                "force": forces,
-                "position": [item.point.position.to_list() for item in candidates],
-                "gap": [item.point.gap for item in candidates],
-                "loads": _loads(model, candidates, forces),
-            }
+            found["memory"] = kept
+            if self.record:
+                found["contact"] = self._recorded(contacts, after, rate, [q, dt])
+            if self.loads:
+                found["loads"] = _loads(model, contacts, after, rate)
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
         settled = self._balance_energy(model, given, after, applied, acting)
@@ -445,10 +452,33 @@ class StepPlan:
             forces = [t + g - b for t, g, b in zip(forces, weights, held, strict=True)]
         return 0.5 * given["dt"] * dot(forces, [a + b for a, b in zip(given["v"], v_end, strict=True)])
 
+    def _remember(
+        self, contacts: Contacts, after: ContactStep, good: Scalar, like: Any
+    ) -> tuple[list[list[Scalar]], Scalar]:
+        """Return what is remembered of the points that have been pressed, and how many there are."""
+
+        def lasting(row: Row) -> Scalar:
+            size = sum((absolute(x) for x in after.memory[row]), 0.0)
+            return logical_and(good, size > 0.0)
+
+        return remember(contacts, after.memory, lasting, (self.kept_points, self.remembered), like)
+
+    def _recorded(
+        self, contacts: Contacts, after: ContactStep, rate: Scalar, like: Any
+    ) -> list[list[Scalar]]:
+        """Return a row for each point that touches or nearly touches: number, force, position, gap."""
+
+        def row_of(row: Row) -> list[Scalar]:
+            point, force = contacts.points[row], after.impulses[row] * rate
+            return [*force, *point.position, point.gap]
+
+        values = contacts.near.each(row_of)
+        shown = lambda row: contacts.points[row].gap < RECORDED_GAP
+        return remember(contacts, values, shown, (self.kept_points, 7), like)[0]
+
     def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:
-        """Return the carried values, reset to the start where `reset` says so: state, clock, faults, memory,
-        work.
-        """
+        """Return the carried values, reset to the start where `reset` says so: state, clock, faults, work.
+        What is remembered of contacts is not read in a first step."""
         again = absolute(given["reset"]) > 0.0
         fresh = self.fresh | {"q": given["q_start"], "v": given["v_start"]}
 
@@ -457,7 +487,8 @@ class StepPlan:
                 return [select_start(a, b) for a, b in zip(new, old, strict=True)]
             return select(again, new, old)
 
-        return {name: select_start(fresh[name], given[name]) for name in self.carried_results}
+        names = [name for name in self.carried_results if name != "memory"]
+        return {name: select_start(fresh[name], given[name]) for name in names}
 
     def _controls(
         self, model: Model, given: dict[str, Any], time: Scalar
@@ -476,7 +507,7 @@ class StepPlan:
         tau: Sequence[Scalar],
         motors: list[Motor],
         time: Scalar,
-        candidates: list[Candidate],
+        contacts: Contacts | None,
         external: dict[str, Any],
     ) -> tuple[ContactStep, Sequence[Scalar]]:
         """Return the step, and the joint forces in it."""
@@ -498,14 +529,18 @@ class StepPlan:
             )
             turn = squared_turning_rate(model, q, moved.v) * (dt * dt) if self.is_watched else 0.0
             return ContactStep(moved.q, moved.v, turn=turn), tau
-        memory = given["memory"] if self.pairs else None
+        memory = None
+        if contacts is not None:
+            first = given["lasted"] <= 0.0
+            mark = [select(first, FIRST_STEP_MARK, 0.0)] if isinstance(self.contact, Compliant) else []
+            memory = recall(contacts, given["memory"], [0.0] * 4 + mark, unless=first)
         after = contact_step(
             model,
             q,
             v,
             tau,
             dt,
-            candidates,
+            () if contacts is None else contacts,
             motors=motors,
             memory=memory,
             settings=self.contact.settings,
@@ -531,12 +566,12 @@ def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
     return total <= bound
 
 
-def _loads(
-    model: Model, candidates: Sequence[Candidate], forces: Sequence[Sequence[Scalar]]
-) -> list[list[Scalar]]:
+def _loads(model: Model, contacts: Contacts, after: ContactStep, rate: Scalar) -> list[list[Scalar]]:
     """Return the sum of contact forces on every body `(n_bodies, 3)` [N]."""
-    sums: list[list[Scalar]] = [[0.0, 0.0, 0.0] for _ in model.bodies]
-    for item, force in zip(candidates, forces, strict=True):
-        for body, sign in body_signs(item, len(model.bodies)):
-            sums[body] = [a + b * sign for a, b in zip(sums[body], force, strict=True)]
-    return sums
+
+    def forces(row: Row) -> list[tuple[Row, Vec3]]:
+        force = after.impulses[row] * rate
+        return [(contacts.second[row], force), (contacts.first[row], -force)]
+
+    sums = contacts.near.scatter(forces, contacts.bodies, Vec3.zero())
+    return [list(sums.at(body)) for body in range(len(model.bodies))]

@@ -404,7 +404,7 @@ class Placement:
             if places:
                 yield ArraySpec(name, max(places) + 1)
         for name, family in self.graph.families.items():
-            if self.stored.get(name) and family.storage == name:
+            if self.stored.get(name) and family.storage == name and name in self.makers:
                 yield ArraySpec(name, (self.graph.rows[family.rows].size + family.rest) * family.width)
         for loop in all_loops(self.graph.loops):
             if loop.appends and loop.name in self.live:

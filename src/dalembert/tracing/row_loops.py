@@ -209,9 +209,14 @@ class RecordedRows(Rows):
     def stack(self, values: Sequence[Any]) -> Family[Any]:
         if len(values) != self.count:
             raise ShapeError(f"{len(values)} values for {self.count} rows")
-        name, columns = self.graph.loop_name(), [leaves(value) for value in values]
-        array = f"{name} rows"
-        places = _places(columns)
+        columns = [leaves(value) for value in values]
+        given = _whole_input(columns)
+        if given is not None:
+            width = len(columns[0])
+            self.graph.families[given] = FamilyArray(self.name, width, given)
+            return RecordedFamily(self, given, values[0], [_Cell(j, False) for j in range(width)])
+        name = self.graph.loop_name()
+        array, places = f"{name} rows", _places(columns)
         width = sum(isinstance(x, _Cell) for x in places)
         stores = [
             RowStore(Address.fixed(array, k * width + x.offset), to_cell(self.graph, column[j]))
@@ -374,6 +379,15 @@ def _recorded(rows: Rows) -> RecordedRows:
             "rows of a trace and rows of numbers do not mix; make all with scalar.rows(like=…)"
         )
     return rows
+
+
+def _whole_input(columns: Sequence[Sequence[Scalar]]) -> str | None:
+    """Return the name of the input array of which the values are the rows as they lie, or None."""
+    flat = [leaf for column in columns for leaf in column]
+    if not flat or not all(type(x) is Expression and x.op == "input" for x in flat):
+        return None
+    array = flat[0].data[0]
+    return array if [x.data for x in flat] == [(array, k) for k in range(len(flat))] else None
 
 
 def _places(columns: Sequence[Sequence[Scalar]], *, literals: bool = True) -> list[Any]:

@@ -1,0 +1,108 @@
+"""The contact points of a step as rows: places where bodies may touch, as geometry hands them to the laws.
+
+What a law remembers of a point from one step to the next, such as its impulse, goes with the point's number:
+`recall` finds what a sample remembers of the points of this step, `remember` lists it for the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
+from dalembert.model.topology import WORLD
+from dalembert.model.tree import Tree
+from dalembert.scalar import Family, Row, Rows, Scalar, Write, rows, select
+
+
+class Contacts(NamedTuple):
+    """Contact points: `near` are those that are near in any sample, of `every` point that there may be.
+
+    `bodies`: all bodies and, last, the world; `first` and `second` of a point. `friction`: Coulomb's mu;
+    `restitution`: e of Featherstone 2008 Eq. 11.64; `number`: that of the point among `every`. `body_pairs`:
+    the first and second bodies that points may have; `rebounds`: whether any point has a restitution.
+    """
+
+    near: Rows
+    every: Rows
+    bodies: Rows
+    first: Family[Row]
+    second: Family[Row]
+    friction: Family[Scalar]
+    restitution: Family[Scalar]
+    number: Family[Scalar]
+    points: Family[ContactPoint]
+    body_pairs: frozenset[tuple[int, int]]
+    rebounds: bool
+
+
+def listed_contacts(tree: Tree, candidates: Sequence[Candidate], like: Any) -> Contacts:
+    """Return contacts at all the candidates, whatever their gaps."""
+    count = len(tree.bodies)
+    every, bodies = rows(len(candidates), like=like), rows(count + 1, like=like)
+    first, second = (
+        every.links(bodies, [count if k == WORLD else k for k in own])
+        for own in ([item.first for item in candidates], [item.second for item in candidates])
+    )
+    return Contacts(
+        near=every,
+        every=every,
+        bodies=bodies,
+        first=first,
+        second=second,
+        friction=every.stack([item.friction for item in candidates]),
+        restitution=every.stack([item.restitution for item in candidates]),
+        number=every.numbers([float(k) for k in range(len(candidates))]),
+        points=every.stack([item.point for item in candidates]),
+        body_pairs=frozenset((item.first, item.second) for item in candidates),
+        rebounds=any(item.restitution != 0.0 for item in candidates),
+    )
+
+
+# What a sample remembers of points: rows that begin with the number of a point, -1 for none.
+
+
+def recall(
+    contacts: Contacts, remembered: Sequence[Sequence[Scalar]], fresh: Sequence[Scalar], *, unless: Scalar
+) -> Family[list[Scalar]]:
+    """Return what is remembered of the near points, `fresh` for points of which nothing is, and for all
+    points where `unless` holds.
+
+    All near points are made fresh first, and then each remembered point writes its own: what the others left
+    in memory is never read.
+    """
+    kept = rows(len(remembered), like=[remembered, fresh])
+    given = kept.stack([list(row) for row in remembered])
+    filled = kept.where(lambda row: given[row][0] >= 0.0)
+    memory = contacts.every.write(
+        [
+            Write(contacts.near, lambda row: [(row, list(fresh))]),
+            Write(filled, lambda row: [(select(unless, -1.0, given[row][0]), given[row][1:])]),
+        ]
+    )
+    return contacts.near.each(lambda row: memory[row])
+
+
+def remember(
+    contacts: Contacts,
+    values: Family[list[Scalar]],
+    lasting: Callable[[Row], Scalar],
+    size: tuple[int, int],
+    like: Any,
+) -> tuple[list[list[Scalar]], Scalar]:
+    """Return rows of what is to be remembered, a number and the values for each point that is `lasting`, and
+    how many such points there are, which may be more than the rows; `size`: those of rows and of values."""
+    kept = rows(size[0], like=like)
+
+    def place(count: Scalar, row: Row) -> tuple[Scalar, Scalar]:
+        stays = lasting(row)
+        return count + select(stays, 1.0, 0.0), select(stays, count, -1.0)
+
+    count, places = contacts.near.scan(place, 0.0)
+    memory = kept.write(
+        [
+            Write(kept, lambda row: [(row, [-1.0] + [0.0] * size[1])]),
+            Write(contacts.near, lambda row: [(places[row], [contacts.number[row], *values[row]])]),
+        ]
+    )
+    return [memory.at(k) for k in range(size[0])], count

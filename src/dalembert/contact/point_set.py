@@ -1,0 +1,105 @@
+"""The terms of contact points in a step: what all points together give to the equations of the bodies.
+
+A body with the spatial velocity V moves a point at r with u = v + omega x r; the impulse f of a point acts on
+it as the wrench (r x f, f), and the Hessian G as the inertia of Eq. (1) of `Point.inertia`. So the points see
+the bodies through their velocities only, and the bodies see sums of wrenches and inertias. Points that only
+one moving body has (`grounded`) add their Hessians to that body's inertia; those between two (`dynamic`)
+couple bodies in any pattern, and are left to conjugate gradients (`newton.solve_newton_system`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+from dalembert.contact.contacts import Contacts
+from dalembert.contact.costs import Point
+from dalembert.contact.tree_system import TreeSystem
+from dalembert.model.tree import PerBody
+from dalembert.scalar import Family, Row, Rows, Scalar
+from dalembert.spatial import ArticulatedInertia, Force, Motion, SymMat3, Vec3
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PointSet:
+    """The near points with their laws; `grounded` and `dynamic` ones, None where there can be none."""
+
+    contacts: Contacts
+    system: TreeSystem
+    laws: Family[Point]
+    grounded: Rows | None
+    dynamic: Rows | None
+
+    @staticmethod
+    def of(contacts: Contacts, system: TreeSystem, law: Callable[[Row], Point]) -> PointSet:
+        """Return the points, each with the law that `law` gives for its row."""
+        laws = contacts.near.each(law)
+        moving = [not system.is_still(body) for body in range(len(system.carriers))]
+        both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in contacts.body_pairs}
+        if len(both) < 2:
+            near = contacts.near
+            return PointSet(
+                contacts, system, laws, None if True in both else near, near if True in both else None
+            )
+        moves = contacts.bodies.numbers([*map(float, moving), 0.0])
+        is_dynamic = lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] > 0.5
+        grounded = contacts.near.where(
+            lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] < 0.5
+        )
+        return PointSet(contacts, system, laws, grounded, contacts.near.where(is_dynamic))
+
+    def motions(self, velocities: Sequence[Motion] | PerBody[Motion]) -> Family[Motion]:
+        """Return the velocities of bodies about the common origin as rows."""
+        return self.contacts.bodies.stack([*velocities, Motion.zero()])
+
+    def velocity(self, row: Row, motions: Family[Motion]) -> Vec3:
+        """Return u of a point: the velocity of its second body relative to its first."""
+        relative = motions[self.contacts.second[row]] - motions[self.contacts.first[row]]
+        u: Vec3 = relative.linear + relative.angular.cross(self.laws[row].arm)
+        return u
+
+    def velocities(self, v: Sequence[Scalar]) -> Family[Vec3]:
+        """Return u of every point."""
+        motions = self.motions(self.system.velocities(v))
+        return self.contacts.near.each(lambda row: self.velocity(row, motions))
+
+    def generalized(self, impulse: Callable[[Row], Vec3], rows: Rows | None = None) -> list[Scalar]:
+        """Return J^T of impulses on the second bodies, and their opposites on the first: of all points, or
+        of some `rows`."""
+        contacts = self.contacts
+
+        def wrenches(row: Row) -> list[tuple[Row, Force]]:
+            wrench = self.laws[row].wrench(impulse(row))
+            acting = [(contacts.second[row], wrench)]
+            one_body = self.dynamic is None and not self._grounded_firsts
+            return acting if one_body else [*acting, (contacts.first[row], -wrench)]
+
+        sums = (contacts.near if rows is None else rows).scatter(wrenches, contacts.bodies, Force.zero())
+        return self.system.impulses({body: sums.at(body) for body in self._touching()})
+
+    def inertias(self, hessian: Callable[[Row], SymMat3]) -> dict[int, ArticulatedInertia]:
+        """Return the sum of the Hessians of the grounded points of each body."""
+        contacts = self.contacts
+        if self.grounded is None:
+            return {}
+
+        def added(row: Row) -> list[tuple[Row, ArticulatedInertia]]:
+            own = self.laws[row].inertia(hessian(row))
+            both = [(contacts.second[row], own), (contacts.first[row], own)]
+            return both if self._grounded_firsts else both[:1]
+
+        sums = self.grounded.scatter(added, contacts.bodies, ArticulatedInertia.zero())
+        return {body: sums.at(body) for body in self._touching()}
+
+    def _touching(self) -> list[int]:
+        """Return the moving bodies that have points."""
+        bodies = {body for pair in self.contacts.body_pairs for body in pair}
+        return sorted(body for body in bodies if not self.system.is_still(body))
+
+    @property
+    def _grounded_firsts(self) -> bool:
+        """Whether the first body of a grounded point may be the moving one."""
+        still = self.system.is_still
+        return any(still(second) and not still(first) for first, second in self.contacts.body_pairs)

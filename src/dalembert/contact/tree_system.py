@@ -1,0 +1,402 @@
+"""The linear system A x = b of a step, solved along the tree without A.
+
+In world axes about one origin (`JointAxes`) a joint's axis s is the same for all bodies that it carries, and
+inertias add up without transformations. A joint of n freedoms is a chain of n arcs, of which the last has the
+body's inertia I (Featherstone 2008 Table 6.4); `resistance` is what damping and springs add, h d + h^2 k:
+
+    A = sum over bodies of J^T I J + sum over arcs of (armature + resistance),      J = [s of its arcs]   (1)
+
+To A a step adds Hessians of bodies, which add to I, and a matrix `terms` of joint variables. An arc is taken
+out of the equations as in the articulated-body algorithm (`algorithms.articulated`), leaves first, where I
+has the I^a of the arcs that the body carries:
+
+    U = I s,   D = s . U + armature + resistance + term,   I^a = I - U D^-1 U^T                           (2)
+    u = b - s . p,   p^a = p + U D^-1 u;      x = D^-1 (u - U . a),   a_here = a + s x                    (3)
+
+(2) and (3) are one step of Gaussian elimination of the matrix on the left, with a known on the right:
+
+    [ I    U ] [ a ]   [ . ]
+    [ U^T  D ] [ x ] = [ u ]                                                                              (4)
+
+Variables that `terms` or followers tie together are taken out at once, with D and U of several variables and
+the composite inertia of their arcs for I; D keeps its structural zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar, final
+
+from dalembert.algorithms.clusters import tied_sets
+from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.open_tree import velocity_places
+from dalembert.model.body import Body
+from dalembert.model.topology import WORLD
+from dalembert.model.tree import PerBody, Tree
+from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Transform, Vec3
+
+# Joint axes in one common frame: world axes about a point near the figure.
+#
+# In this frame an axis is the same for every body that it carries, forces of bodies add up the tree, and so
+# do the Hessians of contact: sums without transformations (Featherstone 2008 section 6.6 calls it the basic
+# form). The point is the origin of the first body, so that numbers stay small wherever in the world the
+# figure is.
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JointAxes:
+    """The poses of the bodies and, along world axes about `origin`, the axes S of every joint."""
+
+    tree: Tree
+    origin: Vec3
+    poses: PerBody[Transform]
+    S: PerBody[list[Motion]]
+
+    def columns(self, first: int, second: int) -> list[tuple[list[tuple[int, float]], Motion]]:
+        """Return the motion of body `second` relative to `first` as sum of columns: (places in v with ratios,
+        axis).
+
+        Joints that carry both move neither relative to the other and are left out.
+        """
+        carrying_first, carrying_second = self._path(first), self._path(second)
+        columns = []
+        for body in carrying_second:
+            if body not in carrying_first:
+                columns += list(zip(velocity_places(body), self.S[body], strict=True))
+        for body in carrying_first:
+            if body not in carrying_second:
+                columns += [(places, -s) for places, s in zip(velocity_places(body), self.S[body])]
+        return columns
+
+    def _path(self, index: int) -> list[Body]:
+        path = []
+        while index != WORLD:
+            body = self.tree.bodies[index]
+            path.append(body)
+            index = body.parent
+        return path
+
+
+def joint_axes(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> JointAxes:
+    """Return the axes of all joints at q."""
+    poses = forward_kinematics(tree, q, time=time)
+    origin = poses[0].p if tree.bodies else Vec3.zero()
+
+    def axes(body: Body) -> list[Motion]:
+        R, arm = poses[body].R, poses[body].p - origin
+        turned = [Motion(R @ s.angular, R @ s.linear) for s in body.jcalc(q, None, time).S]
+        return [Motion(s.angular, s.linear + arm.cross(s.angular)) for s in turned]
+
+    return JointAxes(tree, origin, poses, tree.outward(lambda body, _: ((), axes(body)), ()))
+
+
+# The system: its parts, its products, and its factors.
+
+FREEDOMS = 6
+"""The number of velocity components of a body."""
+
+Inertia = RigidInertia | ArticulatedInertia
+
+
+class Arc(NamedTuple):
+    """A joint variable: the arc that carries it (-1: none does), its places in v with ratios, its axis."""
+
+    parent: int
+    places: list[tuple[int, float]]
+    axis: Motion
+    armature: Scalar
+    resistance: Scalar
+
+    def rate(self, v: Sequence[Scalar]) -> Scalar:
+        """Return its speed at the independent velocities v."""
+        (place, ratio), *others = self.places
+        total = _scaled(v[place], ratio)
+        for place, ratio in others:
+            total = total + _scaled(v[place], ratio)
+        return total
+
+    def add(self, total: list[Scalar], x: Scalar) -> None:
+        """Add an impulse on it to those on the independent variables, in place."""
+        for place, ratio in self.places:
+            total[place] = total[place] + _scaled(x, ratio)
+
+
+def _scaled(x: Scalar, ratio: float) -> Scalar:
+    return x if is_one(ratio) else x * ratio
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TreeSystem:
+    """The parts of A: arcs, parents first; the inertia that each arc moves before the next one; the last arc
+    that moves each body (-1: none does); 1 / A_jj of every variable in the neutral configuration."""
+
+    axes: JointAxes
+    arcs: list[Arc]
+    inertias: list[RigidInertia]
+    carriers: list[int]
+    weights: list[Scalar]
+
+    @staticmethod
+    def of(
+        axes: JointAxes, resistances: Sequence[Sequence[Scalar]], inverse_masses: Sequence[Scalar]
+    ) -> TreeSystem:
+        """Return the system at the poses of `axes`; `resistances` of the variables of each body's joint,
+        `inverse_masses`: 1 / M_jj."""
+        arcs: list[Arc] = []
+        inertias: list[RigidInertia] = []
+        carriers: list[int] = []
+        weights = list(inverse_masses)
+        for body, resistance in zip(axes.tree.bodies, resistances, strict=True):
+            carrier = carriers[body.parent] if body.parent != WORLD else -1
+            own = zip(velocity_places(body), axes.S[body], body.armature, resistance, strict=True)
+            for places, s, armature, r in own:
+                arcs.append(Arc(carrier, places, s, armature, r))
+                inertias.append(RigidInertia.zero())
+                carrier = len(arcs) - 1
+                for place, ratio in places:
+                    weights[place] = weights[place] / (1.0 + weights[place] * (ratio * ratio) * r)
+            carriers.append(carrier)
+            if carrier >= 0:
+                pose = axes.poses[body]
+                moved = Transform(pose.R, pose.p - axes.origin).inverse_apply(body.inertia)
+                inertias[carrier] = inertias[carrier] + moved
+        return TreeSystem(axes, arcs, inertias, carriers, weights)
+
+    def is_still(self, body: int) -> bool:
+        """Return whether no joint moves a body, or the world."""
+        return body == WORLD or self.carriers[body] < 0
+
+    def velocities(self, v: Sequence[Scalar]) -> PerBody[Motion]:
+        """Return the velocity of every body."""
+        motions = self._motions(v)
+        return PerBody([Motion.zero() if k < 0 else motions[k] for k in self.carriers])
+
+    def _motions(self, v: Sequence[Scalar]) -> list[Motion]:
+        found: list[Motion] = []
+        for arc in self.arcs:
+            own = arc.axis * arc.rate(v)
+            found.append(own if arc.parent < 0 else found[arc.parent] + own)
+        return found
+
+    def impulses(self, wrenches: Mapping[int, Force]) -> list[Scalar]:
+        """Return J^T f `(nv,)` of impulses on bodies about the origin."""
+        own = [Force.zero()] * len(self.arcs)
+        for body, wrench in wrenches.items():
+            k = self.carriers[body]
+            own[k] = own[k] + wrench
+        return self._project(_carried(self.arcs, own))
+
+    def _project(self, carried: Sequence[Force]) -> list[Scalar]:
+        total: list[Scalar] = [0.0] * self.axes.tree.nv
+        for arc, force in zip(self.arcs, carried, strict=True):
+            arc.add(total, arc.axis.dot(force))
+        return total
+
+    def _carried_momenta(self, v: Sequence[Scalar]) -> list[Force]:
+        """Return the momentum of all that each arc carries."""
+        own = [I * motion for I, motion in zip(self.inertias, self._motions(v), strict=True)]
+        return _carried(self.arcs, own)
+
+    def carried_momentum(self, body: int, v: Sequence[Scalar]) -> Force:
+        """Return the momentum of a moving body and of all that it carries, about the origin."""
+        return self._carried_momenta(v)[self.carriers[body]]
+
+    def carried_inertia(self, body: int) -> RigidInertia:
+        """Return the inertia of a moving body and of all that it carries."""
+        return _carried(self.arcs, self.inertias)[self.carriers[body]]
+
+    def momenta(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Return M v `(nv,)`: (1) without resistances."""
+        total = self._project(self._carried_momenta(v))
+        for arc in self.arcs:
+            if not is_zero(arc.armature):
+                arc.add(total, arc.armature * arc.rate(v))
+        return total
+
+    def times(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """Return A v `(nv,)`."""
+        total = self.momenta(v)
+        for arc in self.arcs:
+            if not is_zero(arc.resistance):
+                arc.add(total, arc.resistance * arc.rate(v))
+        return total
+
+    def factor(self, hessians: Mapping[int, ArticulatedInertia], terms: Matrix) -> TreeFactor:
+        """Factor A with Hessians of bodies and `terms`, of which the lower triangle is read."""
+        inertias: list[Inertia] = list(self.inertias)
+        for body, hessian in hessians.items():
+            k = self.carriers[body]
+            inertias[k] = inertias[k] + hessian
+        parts = []
+        for members in reversed(self._tied(terms)):
+            part = _eliminate(self.arcs, members, inertias, terms)
+            parts.append(part)
+        return TreeFactor(self.arcs, parts)
+
+    def _tied(self, terms: Matrix) -> list[list[int]]:
+        """Return the sets of arcs to take out together, each after that which carries it."""
+        users: list[set[int]] = [set() for _ in terms]
+        for k, arc in enumerate(self.arcs):
+            for place, _ in arc.places:
+                users[place].add(k)
+        groups = [set().union(*(users[place] for place, _ in arc.places)) for arc in self.arcs]
+        for i, row in enumerate(terms):
+            groups.append(users[i].union(*(users[j] for j in range(i) if not is_zero(row[j]))))
+        return tied_sets([arc.parent for arc in self.arcs], [group for group in groups if len(group) > 1])
+
+
+Sum = TypeVar("Sum", Force, RigidInertia)
+
+
+def _carried(arcs: Sequence[Arc], own: Sequence[Sum]) -> list[Sum]:
+    """Return the sum over all that each arc carries."""
+    total = list(own)
+    for k in reversed(range(len(arcs))):
+        if arcs[k].parent >= 0:
+            total[arcs[k].parent] = total[arcs[k].parent] + total[k]
+    return total
+
+
+class Part(NamedTuple):
+    """Arcs taken out together, parents first, with the independent variables `places`, and the arc `base`
+    that carries them; rows of the factor of (4), the base's first unless that is the world."""
+
+    base: int
+    arcs: list[int]
+    places: list[int]
+    rows: list[dict[int, Scalar]]
+    reciprocals: list[Scalar]
+
+    @property
+    def border(self) -> int:
+        """The number of rows of the base."""
+        return 0 if self.base < 0 else FREEDOMS
+
+
+def _eliminate(arcs: Sequence[Arc], members: Sequence[int], inertias: list[Inertia], terms: Matrix) -> Part:
+    """Take arcs out of the equations by (2); add the I^a that is left to the inertia of their base."""
+    base = min(arcs[k].parent for k in members)
+    places = sorted({place for k in members for place, _ in arcs[k].places})
+    border = 0 if base < 0 else FREEDOMS
+    where = {place: border + number for number, place in enumerate(places)}
+    lower: list[dict[int, Scalar]] = [{} for _ in range(border + len(places))]
+    whole: Inertia = RigidInertia.zero()
+    for k in reversed(members):
+        arc, inertia = arcs[k], inertias[k]
+        if arc.parent == base:
+            whole = inertia + whole
+        else:
+            inertias[arc.parent] = inertias[arc.parent] + inertia
+        U = inertia * arc.axis
+        for place, ratio in arc.places:
+            for number, x in enumerate(U.to_list()[:border]):
+                _add(lower, where[place], number, _scaled(x, ratio))
+        _add_products(lower, where, arc, arc, arc.axis.dot(U) + arc.armature + arc.resistance)
+        above = arc.parent
+        while above != base:
+            _add_products(lower, where, arc, arcs[above], arcs[above].axis.dot(U))
+            above = arcs[above].parent
+    for place in places:
+        for other in places[: where[place] - border + 1]:
+            _add(lower, where[place], where[other], terms[place][other])
+    if base >= 0:
+        for i, row in enumerate(whole.matrix()):
+            for j in range(i + 1):
+                _add(lower, i, j, row[j])
+    rows, reciprocals = _factor(lower, border)
+    if base >= 0:
+        left = ArticulatedInertia.from_upper(lambda i, j: lower[j].get(i, 0.0))
+        inertias[base] = inertias[base] + left
+    return Part(base, list(members), places, rows, reciprocals)
+
+
+def _add(lower: list[dict[int, Scalar]], i: int, j: int, x: Scalar) -> None:
+    """Add to an element of a lower triangle that holds no structural zeros."""
+    if not is_zero(x):
+        lower[i][j] = lower[i][j] + x if j in lower[i] else x
+
+
+def _add_products(
+    lower: list[dict[int, Scalar]], where: Mapping[int, int], a: Arc, b: Arc, x: Scalar
+) -> None:
+    """Add x of two arcs to the elements of their independent variables, and its transpose if they differ."""
+    for place, ratio in a.places:
+        for other, scale in b.places:
+            i, j = where[place], where[other]
+            if a is not b or i >= j:
+                # Two arcs of one variable (a coupling) meet twice on the diagonal.
+                term = _scaled(x, ratio * scale)
+                _add(lower, max(i, j), min(i, j), term + term if a is not b and i == j else term)
+
+
+def _factor(lower: list[dict[int, Scalar]], border: int) -> tuple[list[dict[int, Scalar]], list[Scalar]]:
+    """Take the rows of a symmetric matrix below its border out of it, from the last one up, in place; return
+    those of L in H = L^T D L, and 1 / D."""
+    rows: list[dict[int, Scalar]] = [{} for _ in lower]
+    reciprocals: list[Scalar] = [0.0] * len(lower)
+    for k in reversed(range(border, len(lower))):
+        reciprocals[k] = 1.0 / lower[k][k]
+        above = sorted((i for i in lower[k] if i < k), reverse=True)
+        for i in above:
+            a = rows[k][i] = lower[k][i] * reciprocals[k]
+            for j in above:
+                if j <= i:
+                    _add(lower, i, j, -(a * lower[k][j]))
+    return rows, reciprocals
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TreeFactor:
+    """The factors of a tree's system: parts taken out in this order."""
+
+    arcs: Sequence[Arc]
+    parts: Sequence[Part]
+
+    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
+        """Return x of A x = b, by (3): forces inward, motions outward."""
+        x = list(b)
+        forces = [Force.zero()] * len(self.arcs)
+        for part in self.parts:
+            self._gather(part, x, forces)
+        motions = [Motion.zero()] * len(self.arcs)
+        for part in reversed(self.parts):
+            self._move(part, x, motions)
+        return x
+
+    def _gather(self, part: Part, x: list[Scalar], forces: list[Force]) -> None:
+        """Put D^-1 u of a part into x, and add its p^a to the force on its base."""
+        total = Force.zero()
+        for k in reversed(part.arcs):
+            arc, p = self.arcs[k], forces[k]
+            arc.add(x, -arc.axis.dot(p))
+            if arc.parent == part.base:
+                total = total + p
+            else:
+                forces[arc.parent] = forces[arc.parent] + p
+        column = [-y for y in total.to_list()[: part.border]] + [x[place] for place in part.places]
+        for k in reversed(range(part.border, len(column))):
+            for i, a in part.rows[k].items():
+                column[i] = column[i] - a * column[k]
+        if part.base >= 0:
+            forces[part.base] = forces[part.base] - Force.of(column[:FREEDOMS])
+        for k, place in enumerate(part.places, start=part.border):
+            x[place] = column[k] * part.reciprocals[k]
+
+    def _move(self, part: Part, x: list[Scalar], motions: list[Motion]) -> None:
+        """Put the solution of a part into x, and find the motions that it gives."""
+        column = motions[part.base].to_list() if part.base >= 0 else []
+        for k, place in enumerate(part.places, start=part.border):
+            column.append(x[place])
+            for i, a in part.rows[k].items():
+                column[k] = column[k] - a * column[i]
+            x[place] = column[k]
+        for k in part.arcs:
+            arc = self.arcs[k]
+            own = arc.axis * arc.rate(x)
+            motions[k] = own if arc.parent < 0 else motions[arc.parent] + own
