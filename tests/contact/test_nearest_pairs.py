@@ -13,7 +13,7 @@ from dalembert.contact.active_contacts import RuntimeBodies, joint_axes
 from dalembert.contact.broad_phase import bounding_volume, capsule_gap, selection_of
 from dalembert.contact.costs import Point
 from dalembert.contact.narrow_phase import nearest_point, point_count
-from dalembert.contact.narrow_phase.rounded_shapes import BoxForm
+from dalembert.contact.narrow_phase.forms import BoxForm
 from dalembert.contact.newton import solve_newton_system
 from dalembert.contact.tree_system import TreeSystem
 from dalembert.contact.pairs import contact_points, pairs_of

@@ -81,12 +81,16 @@ def _repeat(
     """Visit the rows of a set as they are when the loop begins, or take so many iterations."""
     for name in repeat.empties:
         lists[name] = []
-    listed = lists[repeat.rows] if repeat.rows in lists else range(repeat.count)
+    listed: Sequence[int] = lists[repeat.rows] if repeat.rows in lists else range(repeat.count)
+    first = 0
+    if repeat.bounds is not None:
+        first, count = (_position(entry, program.tables, 0, outer) for entry in repeat.bounds)
+        listed = range(count)
     for number in range(len(listed)):
         if _all_done(repeat.until, arrays, program.tables, 0):
             break
         indices = {**outer}
-        level, place = repeat.rows, number
+        level, place = repeat.rows, first + number
         while level is not None:
             indices[RowIndex(repeat.name, level)] = place
             if (parent := program.rows[level].parent) is not None:

@@ -130,7 +130,7 @@ def packed(x: list[Scalar]) -> list[Scalar]:
     return [total, *(leaf for k in range(N) for leaf in moved.at(k))]
 
 
-FUNCTIONS = [springs, collected, relaxed, nested, inputs, packed]
+FUNCTIONS = [springs, collected, relaxed, nested, inputs, packed, ranged]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

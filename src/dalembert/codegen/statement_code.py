@@ -478,10 +478,15 @@ def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
     count: Value = str(repeat.count)
     if repeat.rows is not None and collected:
         count = writer.let(f"zext i32 {writer.read('i32', context.lists[repeat.rows], 0, 4)} to i64")
+    first: Value = ""
+    if repeat.bounds is not None:
+        first, count = (
+            _entry(context, str(entry.table), _index(context, entry, "")) for entry in repeat.bounds
+        )
     end = writer.label()
     with writer.for_each(count) as number:
         leave(context, repeat.until, number, end)
-        level, place = repeat.rows, number
+        level, place = repeat.rows, number if not first else writer.let(f"add i64 {first}, {number}")
         while level is not None:
             context.indices[RowIndex(repeat.name, level)] = place
             parent = program.rows[level].parent

@@ -26,15 +26,17 @@ from dalembert.contact.active_contacts import (
 )
 from dalembert.contact.narrow_phase import closest_points, point_count
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate
-from dalembert.contact.narrow_phase.rounded_shapes import (
+from dalembert.contact.narrow_phase.forms import (
     FORMED,
     FORMS,
     BoxForm,
     EllipsoidForm,
     Form,
     RoundedForm,
-    ball_against_box,
     form_of,
+)
+from dalembert.contact.narrow_phase.rounded_shapes import (
+    ball_against_box,
     half_lengths,
     nearest_on_axis,
     nearest_on_segments,

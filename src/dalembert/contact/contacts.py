@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.model.topology import WORLD
-from dalembert.model.tree import Tree
 from dalembert.scalar import Family, Row, Rows, Scalar, Write, rows, select
 
 
@@ -36,9 +35,8 @@ class Contacts(NamedTuple):
     rebounds: bool
 
 
-def listed_contacts(tree: Tree, candidates: Sequence[Candidate], like: Any) -> Contacts:
-    """Return contacts at all the candidates, whatever their gaps."""
-    count = len(tree.bodies)
+def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> Contacts:
+    """Return contacts of `count` bodies at all the candidates, whatever their gaps."""
     every, bodies = rows(len(candidates), like=like), rows(count + 1, like=like)
     first, second = (
         every.links(bodies, [count if k == WORLD else k for k in own])

@@ -125,7 +125,7 @@ def _step_at(
 ) -> ContactStep:
     """Return a step with contact at candidates, and what it gives for each of them."""
     acting = (settings, external_forces, external_frame)
-    contacts = listed_contacts(tree, candidates, [q, v] if candidates else ())
+    contacts = listed_contacts(len(tree.bodies), candidates, [q, v] if candidates else ())
     if memory is not None:
         if len(memory) != len(candidates):
             raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(memory)}")

@@ -1,8 +1,8 @@
 """Index sets over every kind of scalar: code that is written, traced and compiled once for many rows.
 
 A `loop` repeats a step; `Rows` are what data-parallel code runs over: the pairs of a scene, the points of
-contact, the bodies that they act on. Rows come with constants (`numbers`, `links` to rows of another set) and
-with values (`Family`), and code runs over them in these ways:
+contact, the bodies that they act on. Rows come with constants (`numbers`, `links` to rows of another set,
+`ranges` of its rows) and with values (`Family`), and code runs over them in these ways:
 
     rows.each(step)                a value for each row
     rows.fold(step, carry)         one value from all rows, in order
@@ -90,6 +90,10 @@ class Rows(ABC):
         """Return for each row a row of another set, by constant numbers."""
 
     @abstractmethod
+    def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:
+        """Return for each row the rows of another set, not a collected one, from a number on."""
+
+    @abstractmethod
     def stack(self, values: Sequence[T]) -> Family[T]:
         """Return the family of values that are known one by one."""
 
@@ -169,6 +173,10 @@ class _PlainRows(Rows):
 
     def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
         return self.stack([{to: int(k)} for k in numbers])
+
+    def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:
+        pieces = [range(int(k), int(k) + int(n)) for k, n in zip(first, counts, strict=True)]
+        return self.stack([_PlainRows(None, [{of: k} for k in piece]) for piece in pieces])
 
     def stack(self, values: Sequence[Any]) -> Family[Any]:
         if len(values) != len(self._places):

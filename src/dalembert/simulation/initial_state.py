@@ -88,7 +88,7 @@ def overlaps(
         return None
 
     def deepest(tree: Tree, q: Any) -> Any:
-        contacts = scene.contacts(tree, forward_kinematics(tree, q), None, 0.0, q)
+        contacts = scene.contacts(forward_kinematics(tree, q), None, 0.0, q)
 
         def deeper(found: list[Scalar], row: Row) -> list[Scalar]:
             gap = contacts.points[row].gap

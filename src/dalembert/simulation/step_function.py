@@ -22,7 +22,7 @@ from dalembert.algorithms.applied_forces import passive_forces, spring_energy
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
 from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces
-from dalembert.algorithms.kinematics import forward_kinematics, squared_turning_rate
+from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, squared_turning_rate
 from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.algorithms.stepping import VELOCITY_FIRST, step
 from dalembert.call.arguments import ArrayArgument
@@ -356,7 +356,8 @@ class StepPlan:
         tau, motors = self._controls(model, given, time)
         contacts = None
         if self.pairs:
-            contacts = self.scene.contacts(model, forward_kinematics(model, q), None, dt, [q, dt])
+            moving = body_velocities(model, q, given["v"])
+            contacts = self.scene.contacts(forward_kinematics(model, q), moving, dt, [q, dt])
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}

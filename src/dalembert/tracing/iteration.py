@@ -64,9 +64,10 @@ class RecordedLoop:
     """A recorded loop: the carried values before the loop and after one step, by place.
 
     A place with a start and no result does not change. `until` is the place that holds 1 once a sample is
-    done, else 0. `inner` are the loops of the step. A loop over `rows` visits those that the set has; at the
-    end of each iteration come its `stores` and `appends`. The sets `empties` lose their rows before it
-    begins. A loop of no iterations stores before it would begin.
+    done, else 0. `inner` are the loops of the step. A loop over `rows` visits those that the set has, or
+    those of the range `bounds`, (first row, how many); at the end of each iteration come its `stores` and
+    `appends`. The sets `empties` lose their rows before it begins. A loop of no iterations stores before it
+    would begin.
     """
 
     name: str
@@ -79,6 +80,7 @@ class RecordedLoop:
     stores: tuple[RowStore, ...] = ()
     appends: tuple[RowAppend, ...] = ()
     empties: tuple[str, ...] = ()
+    bounds: tuple[Address, Address] | None = None
 
     @property
     def is_branch(self) -> bool:
@@ -110,6 +112,7 @@ class RecordedLoop:
                 for append in self.appends
             ),
             self.empties,
+            self.bounds,
         )
 
 
@@ -149,9 +152,10 @@ def record_iterations(
     finished: Scalar = False,
     rows: str | None = None,
     stores: Callable[[], Sequence[RowStore]] = tuple,
+    bounds: tuple[Address, Address] | None = None,
 ) -> Any:
-    """Record a loop under a name, over `rows` if they are given, and return the carry after it; `stores` of
-    each iteration are known once the step is traced."""
+    """Record a loop under a name, over `rows` if they are given (or those in `bounds`), and return the carry
+    after it; `stores` of each iteration are known once the step is traced."""
     families = _families(carry)
     carried = [family.carried_by(name, k) for k, family in enumerate(families)]
     for own, family in zip(carried, families, strict=True):
@@ -190,7 +194,8 @@ def record_iterations(
             finished = graph.operation("or", outer.flag, finished)
         starts[done] = to_cell(graph, graph.condition(finished))
         results[done] = to_cell(graph, graph.operation("or", own.flag, following))
-    loop = RecordedLoop(name, count, starts, results, done, tuple(own.inner), rows, tuple(stores()))
+    parts = tuple(own.inner), rows, tuple(stores())
+    loop = RecordedLoop(name, count, starts, results, done, *parts, bounds=bounds)
     add_loop(graph, loop)
     after = [
         from_cell(graph, Address.fixed(loop.end, j), condition=is_condition(leaf)) if j in results else leaf

@@ -428,7 +428,7 @@ class Placement:
                 body = tuple(
                     item for item in self._block(loop) if not isinstance(item, Straight) or item.stores
                 )
-                yield Repeat(loop.name, loop.count, loop.rows, body, until, loop.empties)
+                yield Repeat(loop.name, loop.count, loop.rows, body, until, loop.empties, loop.bounds)
             yield Straight(tuple(self._stores(self.after[loop.name])))
         if owner is not None:
             yield from self._appends(owner)

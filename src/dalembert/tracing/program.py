@@ -167,7 +167,8 @@ class Repeat:
     """The statements `body`, repeated for each of the `rows` that a set has, in order, or `count` times.
 
     `name` is that of its index in addresses. `until`: an element that is not zero once a sample is done, as
-    in `Loop`. The sets `empties` lose their rows before it begins.
+    in `Loop`. The sets `empties` lose their rows before it begins. `bounds`: entries of two index tables, the
+    first row and how many, where a loop visits a range of the rows.
     """
 
     name: str
@@ -176,6 +177,7 @@ class Repeat:
     body: tuple[Straight | Repeat | Append, ...]
     until: Address | None = None
     empties: tuple[str, ...] = ()
+    bounds: tuple[Address, Address] | None = None
 
     def straights(self) -> Iterator[Straight]:
         """Yield the straight-line code that it contains."""
@@ -272,6 +274,7 @@ class Program:
 
         def put_repeat(repeat: Repeat) -> None:
             put("Repeat", repeat.name, repeat.count, repeat.rows, repeat.until, *repeat.empties)
+            put("bounds", *(repeat.bounds or ()))
             for item in repeat.body:
                 if isinstance(item, Repeat):
                     put_repeat(item)
@@ -340,6 +343,11 @@ class _Validation:
         """Check that all that a loop over rows reads and writes lies inside of its arrays."""
         if repeat.rows is not None and repeat.rows not in self.program.rows:
             raise UnknownNameError.of("set of rows", repeat.rows, self.program.rows)
+        if repeat.bounds is not None and repeat.rows is not None:
+            first, counts = (self.tables[str(entry.table)] for entry in repeat.bounds)
+            size = self.program.rows[repeat.rows].size
+            if len(first) and not (first.min() >= 0 and (first + counts).max() <= size):
+                raise ShapeError(f"a range reaches outside of the {size} rows of {repeat.rows}")
         for item in repeat.body:
             if isinstance(item, Repeat):
                 self._repeat(item)

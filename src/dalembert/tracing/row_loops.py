@@ -173,6 +173,14 @@ class _Numbers(Family[Scalar]):
         return float(self._values[number])
 
 
+def _table_entry(rows: RecordedRows, row: Row, numbers: Any) -> Address:
+    """Return the entry of a row in a table of integers, one for each row of a set."""
+    known = row.address(rows.name, "", 1, 0)
+    if known.table is not None:
+        numbers = numbers[rows.graph.tables[known.table]]
+    return Address("", rows.graph.add_table(numbers), 1, 0, known.index)
+
+
 @final
 class _Links(Family[Row]):
     """Rows of another set, by an index table."""
@@ -183,28 +191,60 @@ class _Links(Family[Row]):
             raise ShapeError(f"{len(self._numbers)} links for {rows.count} rows")
 
     def __getitem__(self, row: Row) -> Row:
-        graph, rows = self._rows.graph, self._rows.name
-        known = row.address(rows, "", 1, 0)
-        numbers = self._numbers if known.table is None else self._numbers[graph.tables[known.table]]
-        return RecordedRow(row.loop, (self._to.name,), graph.add_table(numbers), known.index.level)
+        entry = _table_entry(self._rows, row, self._numbers)
+        assert entry.index is not None
+        return RecordedRow(row.loop, (self._to.name,), entry.table, entry.index.level)
 
     def at(self, number: int) -> Row:
         raise TracingError("a row with a known number is read by at(number)")
 
 
 @final
-class RecordedRows(Rows):
-    """The rows of a set of a graph's, `count` at most; of a set collected from others, at those `levels`."""
+class _Ranges(Family[Rows]):
+    """Rows of another set from a number on, by index tables of first rows and how many there are."""
 
-    def __init__(self, graph: Any, name: str, count: int, levels: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, rows: RecordedRows, of: RecordedRows, first: Sequence[int], counts: Sequence[int]
+    ) -> None:
+        self._rows, self._of = rows, of
+        self._first, self._counts = np.array(first, np.int64), np.array(counts, np.int64)
+        if not self._first.shape == self._counts.shape == (rows.count,):
+            raise ShapeError(f"{len(first)} and {len(counts)} bounds of ranges for {rows.count} rows")
+        if len(of.levels) > 1:
+            raise TracingError("a range is one of rows of a set that was not collected")
+
+    def __getitem__(self, row: Row) -> Rows:
+        first, count = (_table_entry(self._rows, row, table) for table in (self._first, self._counts))
+        return RecordedRows(self._of.graph, self._of.name, int(self._counts.max()), bounds=(first, count))
+
+    def at(self, number: int) -> Rows:
+        raise TracingError("a range of rows is read in a loop over rows")
+
+
+@final
+class RecordedRows(Rows):
+    """The rows of a set of a graph's, `count` at most; of a set collected from others, at those `levels`; in
+    a range, those within the `bounds` (first row, how many)."""
+
+    def __init__(
+        self,
+        graph: Any,
+        name: str,
+        count: int,
+        levels: tuple[str, ...] = (),
+        bounds: tuple[Address, Address] | None = None,
+    ) -> None:
         self.graph, self.name, self.count = graph, name, count
-        self.levels = (name, *levels)
+        self.levels, self.bounds = (name, *levels), bounds
 
     def numbers(self, values: Sequence[float]) -> Family[Scalar]:
         return _Numbers(self, values)
 
     def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
         return _Links(self, _recorded(to), numbers)
+
+    def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:
+        return _Ranges(self, _recorded(of), first, counts)
 
     def stack(self, values: Sequence[Any]) -> Family[Any]:
         if len(values) != self.count:
@@ -257,7 +297,9 @@ class RecordedRows(Rows):
             value, places = given[-1]
             return self._stores(name, value, array, places)
 
-        carry = record_iterations(graph, name, self.count, recorded, carry, rows=self.name, stores=stores)
+        carry = record_iterations(
+            graph, name, self.count, recorded, carry, rows=self.name, stores=stores, bounds=self.bounds
+        )
         value, places = given[-1] if given else ((), [])
         width = sum(isinstance(x, _Cell) for x in places)
         graph.families[array] = FamilyArray(self.name, width, array, (name,))
@@ -366,7 +408,8 @@ class RecordedRows(Rows):
         count: int | None = None,
     ) -> None:
         size, own = self.count if count is None else count, (tuple(stores), tuple(appends), empties)
-        add_loop(self.graph, RecordedLoop(name, size, {}, {}, None, tuple(inner), self.name, *own))
+        loop = RecordedLoop(name, size, {}, {}, None, tuple(inner), self.name, *own, self.bounds)
+        add_loop(self.graph, loop)
 
 
 def _listed(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:

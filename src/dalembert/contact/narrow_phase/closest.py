@@ -8,12 +8,17 @@ from typing import Any, Final
 from dalembert.contact.narrow_phase.boxes import box_box
 from dalembert.contact.narrow_phase.candidates import ContactPoint, choose, flip
 from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat
-from dalembert.contact.narrow_phase.grounds import GROUND_CONTACT_SHAPES, height_field_solid, plane_solid
-from dalembert.contact.narrow_phase.rounded_shapes import (
+from dalembert.contact.narrow_phase.forms import (
     BoxForm,
+    CylinderForm,
     EllipsoidForm,
     Form,
+    MeshForm,
     RoundedForm,
+    SphereForm,
+)
+from dalembert.contact.narrow_phase.grounds import GROUND_CONTACT_SHAPES, height_field_solid, plane_solid
+from dalembert.contact.narrow_phase.rounded_shapes import (
     capsule_box,
     capsule_capsule,
     sphere_box,
@@ -38,6 +43,7 @@ Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
 
 ROUNDED: Final = (Sphere, Capsule)
 FLAT: Final = (Box, Cylinder, ConvexMesh)
+FLAT_FORMS: Final = (BoxForm, CylinderForm, MeshForm)
 
 TABLE: Final[dict[tuple[type[Shape | Form], type[Shape | Form]], Between]] = {
     **{(Plane, kind): plane_solid for kind in GROUND_CONTACT_SHAPES},
@@ -50,11 +56,18 @@ TABLE: Final[dict[tuple[type[Shape | Form], type[Shape | Form]], Between]] = {
     (Box, Box): box_box,
     **{(kind, Ellipsoid): convex_convex for kind in (*ROUNDED, Ellipsoid, *FLAT)},
     **{(kind, flat): convex_convex for flat in (Cylinder, ConvexMesh) for kind in ROUNDED},
-    **{(kind, flat): flat_flat for flat in (Cylinder, ConvexMesh) for kind in FLAT},
+    **{(kind, flat): flat_flat for flat in (Cylinder, ConvexMesh) for kind in (Box, flat)},
+    (Cylinder, ConvexMesh): flat_flat,
+    (SphereForm, SphereForm): sphere_sphere,
+    (SphereForm, RoundedForm): sphere_capsule,
+    (SphereForm, BoxForm): sphere_box,
     (RoundedForm, RoundedForm): capsule_capsule,
     (RoundedForm, BoxForm): capsule_box,
     (BoxForm, BoxForm): box_box,
-    **{(form, EllipsoidForm): convex_convex for form in (RoundedForm, BoxForm, EllipsoidForm)},
+    **{(form, EllipsoidForm): convex_convex for form in (RoundedForm, EllipsoidForm, *FLAT_FORMS)},
+    **{(RoundedForm, form): convex_convex for form in (CylinderForm, MeshForm)},
+    **{(form, flat): flat_flat for flat in (CylinderForm, MeshForm) for form in (BoxForm, flat)},
+    (CylinderForm, MeshForm): flat_flat,
 }
 
 

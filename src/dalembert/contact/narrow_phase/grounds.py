@@ -14,6 +14,16 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose, direction
+from dalembert.contact.narrow_phase.forms import (
+    BoxForm,
+    CornersForm,
+    CylinderForm,
+    EllipsoidForm,
+    Form,
+    MeshForm,
+    RoundedForm,
+    SphereForm,
+)
 from dalembert.contact.narrow_phase.support import convex_solid
 from dalembert.model.shapes import (
     Box,
@@ -30,6 +40,7 @@ from dalembert.scalar import (
     Scalar,
     absolute,
     floor,
+    is_zero,
     logical_and,
     logical_not,
     logical_or,
@@ -56,10 +67,10 @@ class Ball(NamedTuple):
     """A centre in world coordinates and a radius [m]."""
 
     centre: Vec3
-    radius: float
+    radius: Scalar
 
 
-def low_points(shape: Shape, X: Transform, up: Vec3) -> list[Ball]:
+def low_points(shape: Shape | Form, X: Transform, up: Vec3) -> list[Ball]:
     """Return the lowest points of a shape in the frame X."""
     return _LOW[type(shape)](shape, X, up)
 
@@ -104,13 +115,20 @@ def _ellipsoid(shape: Ellipsoid, X: Transform, up: Vec3) -> list[Ball]:
 
 
 def _mesh(shape: ConvexMesh, X: Transform, up: Vec3) -> list[Ball]:
-    """Return all vertices of a small mesh, else the lowest one and four that are low and apart."""
-    if len(shape.vertices) <= MAX_GROUND_VERTICES:
-        points = [Vec3(*vertex) for vertex in shape.vertices]
-    else:
-        solid, down = convex_solid(shape), X.R.transposed_times(-up)
-        points = [solid.support(down), *solid.patch(down)]
-    return [Ball(X.transform_point(x), 0.0) for x in points]
+    """Return all vertices of a small mesh, else those of `_large_mesh`."""
+    if len(shape.vertices) > MAX_GROUND_VERTICES:
+        return _large_mesh(shape, X, up)
+    return _corners(CornersForm(tuple(Vec3(*vertex) for vertex in shape.vertices)), X, up)
+
+
+def _corners(shape: CornersForm, X: Transform, up: Vec3) -> list[Ball]:
+    return [Ball(X.transform_point(x), 0.0) for x in shape.vertices]
+
+
+def _large_mesh(shape: ConvexMesh | MeshForm, X: Transform, up: Vec3) -> list[Ball]:
+    """Return the lowest vertex and four that are low and apart."""
+    solid, down = convex_solid(shape), X.R.transposed_times(-up)
+    return [Ball(X.transform_point(x), 0.0) for x in (solid.support(down), *solid.patch(down))]
 
 
 def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
@@ -126,33 +144,49 @@ def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
     return u, v, choose(along > 0.0, -w, w)
 
 
-_LOW: Final[dict[type[Shape], Callable[[Any, Transform, Vec3], list[Ball]]]] = {
+_LOW: Final[dict[type[Shape | Form], Callable[[Any, Transform, Vec3], list[Ball]]]] = {
     Sphere: _sphere,
     Capsule: _capsule,
     Box: _box,
     Cylinder: _cylinder,
     Ellipsoid: _ellipsoid,
     ConvexMesh: _mesh,
+    SphereForm: _sphere,
+    RoundedForm: _capsule,
+    BoxForm: _box,
+    CylinderForm: _cylinder,
+    EllipsoidForm: _ellipsoid,
+    CornersForm: _corners,
+    MeshForm: _large_mesh,
 }
 
-GROUND_CONTACT_SHAPES: Final = tuple(_LOW)
+GROUND_CONTACT_SHAPES: Final = (Sphere, Capsule, Box, Cylinder, Ellipsoid, ConvexMesh)
 """The kinds of shapes that can touch planes and height fields."""
 
 
 def plane_solid(a: Plane, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
-    n = X_a.R.column(2)
-    return [_against(ball, n, n.dot(ball.centre - X_a.p)) for ball in low_points(b, X_b, n)]
+    return points_above_plane(X_a.R.column(2), X_a.p, b, X_b)
+
+
+def points_above_plane(n: Vec3, p: Vec3, b: Shape | Form, X_b: Transform) -> list[ContactPoint]:
+    """Return a point for each lowest point of a solid above the plane through p with unit normal n."""
+    return [_against(ball, n, n.dot(ball.centre - p)) for ball in low_points(b, X_b, n)]
 
 
 def height_field_solid(a: HeightField, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+    return points_above_terrain(Terrain.of(a), X_a, b, X_b)
+
+
+def points_above_terrain(
+    terrain: Terrain, X_a: Transform, b: Shape | Form, X_b: Transform
+) -> list[ContactPoint]:
     """Return a point for each lowest point; peaks and ridges between these are not detected."""
-    terrain = Terrain.of(a)
     middle = X_a.inverse_transform_point(X_b.p)
     up = X_a.R @ terrain.plane_under(middle, middle)[0]
     found = []
     for ball in low_points(b, X_b, up):
         c = X_a.inverse_transform_point(ball.centre)
-        n, distance = terrain.plane_near(c) if ball.radius else terrain.plane_under(c, c)
+        n, distance = terrain.plane_under(c, c) if is_zero(ball.radius) else terrain.plane_near(c)
         point = _against(ball, X_a.R @ n, distance)
         found.append(point._replace(gap=select(terrain.has(c), point.gap, ABSENT_POINT_GAP)))
     return found
@@ -164,18 +198,20 @@ def _against(ball: Ball, n: Vec3, height: Scalar) -> ContactPoint:
 
 
 class Terrain(NamedTuple):
-    """A height field as a table, in the units of its own frame."""
+    """A height field as a table, in the units of its own frame; its heights begin at `start` in the
+    table."""
 
     heights: np.ndarray[tuple[int], np.dtype[np.float64]]
-    rows: int
-    columns: int
-    size: tuple[float, float]
+    rows: Scalar
+    columns: Scalar
+    size: tuple[Scalar, Scalar]
+    start: Scalar = 0.0
 
     @staticmethod
     def of(field: HeightField) -> Terrain:
         heights = np.array(field.heights)
         rows, columns = heights.shape
-        return Terrain(heights.ravel(), rows, columns, field.size)
+        return Terrain(heights.ravel(), float(rows), float(columns), field.size)
 
     def has(self, x: Vec3) -> Scalar:
         """Return whether x is above or below the grid."""
@@ -202,10 +238,10 @@ class Terrain(NamedTuple):
         """
         u, k = self._cell(at.x, self.size[0], self.columns)
         v, i = self._cell(at.y, self.size[1], self.rows)
-        corner = i * self.columns + k
+        corner = self.start + i * self.columns + k
         under = u - k >= v - i
         low, high = lookup(self.heights, corner), lookup(self.heights, corner + (self.columns + 1.0))
-        side = lookup(self.heights, corner + select(under, 1.0, float(self.columns)))
+        side = lookup(self.heights, corner + select(under, 1.0, self.columns))
         along_u, along_v = select(under, side - low, high - side), select(under, high - side, side - low)
         slope_x = along_u * ((self.columns - 1) / self.size[0])
         slope_y = along_v * ((self.rows - 1) / self.size[1])
@@ -215,7 +251,7 @@ class Terrain(NamedTuple):
         height = low + (here_u - k) * along_u + (here_v - i) * along_v
         return Vec3(-(slope_x * scale), -(slope_y * scale), scale), (x.z - height) * scale
 
-    def _cell(self, x: Scalar, size: float, count: int) -> tuple[Scalar, Scalar]:
+    def _cell(self, x: Scalar, size: Scalar, count: Scalar) -> tuple[Scalar, Scalar]:
         """Return the coordinate in units of cells, and the index of its cell."""
         u = x * ((count - 1) / size) + 0.5 * (count - 1)
         return u, floor(maximum(minimum(u, count - 2.0), 0.0))

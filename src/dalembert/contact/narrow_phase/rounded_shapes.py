@@ -6,8 +6,6 @@ the normal is that of a fixed direction across them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
-
 from dalembert.contact.narrow_phase.candidates import (
     ABSENT_POINT_GAP,
     ContactPoint,
@@ -16,7 +14,8 @@ from dalembert.contact.narrow_phase.candidates import (
     clamp,
     direction,
 )
-from dalembert.model.shapes import Box, Capsule, Ellipsoid, Shape, Sphere
+from dalembert.contact.narrow_phase.forms import BoxForm
+from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.scalar import Scalar, absolute, logical_and, maximum, minimum, select
 from dalembert.spatial import Transform, Vec3
 
@@ -67,57 +66,6 @@ def nearest_on_segments(
     s = clamp((along_u - c * along_v + PARALLEL_WEIGHT * middle) / (square_sine + PARALLEL_WEIGHT), half_a)
     t = clamp(c * s - along_v, half_b)
     return clamp(c * t + along_u, half_a), t
-
-
-# Shapes known by their form alone: their sizes are scalars, which may differ from sample to sample.
-#
-# One piece of code then computes the nearest points of any pair of two forms.
-
-
-class RoundedForm(NamedTuple):
-    """A capsule; of length zero it is a sphere."""
-
-    radius: Scalar
-    length: Scalar
-
-
-class BoxForm(NamedTuple):
-    x: Scalar
-    y: Scalar
-    z: Scalar
-
-    @property
-    def size(self) -> tuple[Scalar, Scalar, Scalar]:
-        return self.x, self.y, self.z
-
-
-class EllipsoidForm(NamedTuple):
-    x: Scalar
-    y: Scalar
-    z: Scalar
-
-    @property
-    def radii(self) -> tuple[Scalar, Scalar, Scalar]:
-        return self.x, self.y, self.z
-
-
-Form: TypeAlias = RoundedForm | BoxForm | EllipsoidForm
-
-FORMS: Final[tuple[type[Form], ...]] = (RoundedForm, BoxForm, EllipsoidForm)
-
-
-FORMED: Final = (Sphere, Capsule, Box, Ellipsoid)
-"""The kinds of shapes that have a form."""
-
-
-def form_of(shape: Shape) -> Form:
-    """Return the form of one of the `FORMED` shapes."""
-    if isinstance(shape, Sphere | Capsule):
-        return RoundedForm(shape.radius, shape.length if isinstance(shape, Capsule) else 0.0)
-    if isinstance(shape, Box):
-        return BoxForm(*shape.size)
-    assert isinstance(shape, Ellipsoid)
-    return EllipsoidForm(*shape.radii)
 
 
 # Spheres and capsules against boxes, in the box's coordinates.

@@ -15,17 +15,28 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, choose
-from dalembert.contact.narrow_phase.rounded_shapes import (
+from dalembert.contact.narrow_phase.forms import (
     BoxForm,
+    CylinderForm,
     EllipsoidForm,
     Form,
+    MeshForm,
     RoundedForm,
-    away_from_zero,
-    crossing,
-    half_lengths,
 )
+from dalembert.contact.narrow_phase.rounded_shapes import away_from_zero, crossing, half_lengths
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
-from dalembert.scalar import Scalar, absolute, logical_and, lookup, loop, maximum, minimum, select, sqrt
+from dalembert.scalar import (
+    Row,
+    Scalar,
+    absolute,
+    logical_and,
+    lookup,
+    loop,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
 from dalembert.spatial import Vec3
 
 Array = npt.NDArray[np.float64]
@@ -56,7 +67,7 @@ class ConvexSolid:
     """
 
     support: Callable[[Vec3], Vec3]
-    margin: float
+    margin: Scalar
     centre: Vec3
     axes: tuple[Vec3, ...] = ()
     within: Within | None = None
@@ -184,6 +195,29 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
     )
 
 
+def _mesh_form(shape: MeshForm) -> ConvexSolid:
+    """Return the solid of a mesh whose vertices and faces are rows."""
+
+    def support(d: Vec3) -> Vec3:
+        def farther(carry: tuple[Vec3, Scalar], row: Row) -> tuple[Vec3, Scalar]:
+            return _farther(carry, shape.vertex(row), d)
+
+        return shape.vertices.fold(farther, (Vec3.zero(), -ABSENT_POINT_GAP))[0]
+
+    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+        def cut(part: tuple[Scalar, Scalar], row: Row) -> tuple[Scalar, Scalar]:
+            return _cut(part, *shape.plane(row), p, d)
+
+        return shape.planes.fold(cut, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
+
+    return ConvexSolid(support, 0.0, shape.centre, within=within)
+
+
+def planes_of(shape: ConvexMesh) -> tuple[Array, Array]:
+    """Return outward unit normals (n, 3) and distances from the origin (n,) of the faces of a mesh."""
+    return _planes(np.array(shape.vertices), np.array(shape.faces))
+
+
 def _planes(vertices: Array, faces: Any) -> tuple[Array, Array]:
     """Return outward unit normals (n, 3) and distances from the origin (n,) of the faces, each plane once."""
     a, b, c = (vertices[faces[:, i]] for i in range(3))
@@ -196,28 +230,37 @@ def _planes(vertices: Array, faces: Any) -> tuple[Array, Array]:
 
 def _farthest(vertices: Array, d: Vec3) -> Vec3:
     def step(carry: tuple[Vec3, Scalar], x: Scalar, y: Scalar, z: Scalar) -> tuple[Vec3, Scalar]:
-        best, most = carry
-        vertex = Vec3(x, y, z)
-        along = vertex.dot(d)
-        more = along > most
-        return choose(more, vertex, best), select(more, along, most)
+        return _farther(carry, Vec3(x, y, z), d)
 
     first = Vec3(*vertices[0].tolist())
     return _over(vertices[1:], step, (first, first.dot(d)))[0]
+
+
+def _farther(best: tuple[Vec3, Scalar], vertex: Vec3, d: Vec3) -> tuple[Vec3, Scalar]:
+    """Return the vertex and how far it lies along d, or the best one so far."""
+    along = vertex.dot(d)
+    more = along > best[1]
+    return choose(more, vertex, best[0]), select(more, along, best[1])
 
 
 def _between_planes(normals: Array, offsets: Array, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
     def step(
         carry: tuple[Scalar, Scalar], x: Scalar, y: Scalar, z: Scalar, offset: Scalar
     ) -> tuple[Scalar, Scalar]:
-        begin, end = carry
-        normal = Vec3(x, y, z)
-        rate = away_from_zero(normal.dot(d))
-        t = (offset + ON_FACE_MARGIN - normal.dot(p)) / rate
-        leaves = rate > 0.0
-        return select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)
+        return _cut(carry, Vec3(x, y, z), offset, p, d)
 
     return _over(np.column_stack([normals, offsets]), step, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
+
+
+def _cut(
+    part: tuple[Scalar, Scalar], normal: Vec3, offset: Scalar, p: Vec3, d: Vec3
+) -> tuple[Scalar, Scalar]:
+    """Return the part of the line p + t d that is also below a plane, or on it."""
+    begin, end = part
+    rate = away_from_zero(normal.dot(d))
+    t = (offset + ON_FACE_MARGIN - normal.dot(p)) / rate
+    leaves = rate > 0.0
+    return select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)
 
 
 def _over(rows: Array, step: Callable[..., Carry], carry: Carry) -> Carry:
@@ -249,4 +292,6 @@ _SOLIDS: Final[dict[type[Shape | Form], Callable[[Any], ConvexSolid]]] = {
     RoundedForm: _capsule,
     BoxForm: _box,
     EllipsoidForm: _ellipsoid,
+    CylinderForm: _cylinder,
+    MeshForm: _mesh_form,
 }

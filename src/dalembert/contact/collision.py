@@ -1,0 +1,321 @@
+"""Contact points of a configuration, by loops over the pairs of shapes of each kind.
+
+The code grows with the kinds of pairs, not with their number, and a pair that is far takes a few operations:
+pairs whose bounding balls are near are collected; of those of boxes, cylinders, ellipsoids and meshes the
+ones near by their bounding boxes; the nearest points of these are computed (`narrow_phase`), and the points
+within reach are collected from all kinds. The balls have grown by what bodies may travel in the step, and a
+point is within reach if its gap is no more than what its two bodies may travel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, TypeAlias, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+
+from dalembert import scalar
+from dalembert.contact.contacts import Contacts, listed_contacts
+from dalembert.contact.narrow_phase import point_count
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint
+from dalembert.contact.narrow_phase.closest import TABLE
+from dalembert.contact.narrow_phase.forms import (
+    BoxForm,
+    CornersForm,
+    CylinderForm,
+    EllipsoidForm,
+    Form,
+    MeshForm,
+    RoundedForm,
+    SphereForm,
+)
+from dalembert.contact.narrow_phase.grounds import (
+    MAX_GROUND_VERTICES,
+    points_above_plane,
+    points_above_terrain,
+)
+from dalembert.contact.pairs import ContactPair, Placed, pair_names
+from dalembert.contact.shape_rows import BOX_FORMS, Bodies, Key, ShapeRows, ShapeTable
+from dalembert.model.model import Model
+from dalembert.model.shapes import (
+    Box,
+    Capsule,
+    ConvexMesh,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Plane,
+    Shape,
+    Sphere,
+)
+from dalembert.model.topology import WORLD
+from dalembert.model.tree import PerBody
+from dalembert.scalar import Family, Named, Row, Rows, Scalar, Source, logical_and, select, sqrt
+from dalembert.spatial import Motion, Transform
+
+T = TypeVar("T")
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+MAX_APPROACH_SPEED: Final = 10.0
+"""The approach speed [m/s] that is assumed where velocities are not known."""
+
+MAX_SPEED_GAIN: Final = 1.0
+"""What the speed of a body may grow by in a step and be found to touch in the same step [m/s]: a step of
+10 ms at ten times the acceleration of free fall. A body that gains more is found in the next step."""
+
+
+# Kinds of pairs: the forms of two shapes, in the order of the narrow phase's table.
+
+_FORMS_OF: Final[dict[type[Shape], tuple[type[Form], ...]]] = {
+    Sphere: (SphereForm, RoundedForm),
+    Capsule: (RoundedForm,),
+    Box: (BoxForm,),
+    Cylinder: (CylinderForm,),
+    Ellipsoid: (EllipsoidForm,),
+    ConvexMesh: (MeshForm,),
+}
+"""The forms that each shape has; of two shapes, the first ones that the table has together count."""
+
+GROUNDS: Final = (Plane, HeightField)
+
+Kind: TypeAlias = tuple[Key, Key]
+
+
+def kind_of(a: Shape, b: Shape) -> tuple[Kind, bool]:
+    """Return the forms of two shapes, and whether they are turned: the first form is that of b."""
+    for ground, solid, turned in ((a, b, False), (b, a, True)):
+        if isinstance(ground, GROUNDS):
+            few = isinstance(solid, ConvexMesh) and len(solid.vertices) <= MAX_GROUND_VERTICES
+            return (type(ground), CornersForm if few else _FORMS_OF[type(solid)][0]), turned
+    for one in _FORMS_OF[type(a)]:
+        for other in _FORMS_OF[type(b)]:
+            if (one, other) in TABLE:
+                return (one, other), False
+            if (other, one) in TABLE:
+                return (other, one), True
+    raise AssertionError(f"nothing computes where a {a.kind} and a {b.kind} touch")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """The pairs of one kind: `first` and `second` are rows of the tables of their forms, `sign` is -1 where a
+    pair is turned. The points of a pair have numbers from `number` on, `counts` of them."""
+
+    kind: Kind
+    first: Sequence[int]
+    second: Sequence[int]
+    sign: Sequence[float]
+    number: Numbers
+    counts: Numbers
+
+    def source(self, a: ShapeRows, b: ShapeRows, points: Rows, like: Any) -> Source:
+        """Return the code that names the points within reach."""
+        pairs = scalar.rows(len(self.first), like=like)
+        one, other = pairs.links(a.rows, self.first), pairs.links(b.rows, self.second)
+        near, is_near = _collect(pairs, lambda i: _may_meet(a, one[i], b, other[i]))
+        if SphereForm not in self.kind and {*self.kind} & {*BOX_FORMS} and a.form_type not in GROUNDS:
+            rough = is_near
+            near, is_near = _collect(
+                near, lambda i: logical_and(rough[i], _boxes_may_meet(a, one[i], b, other[i]))
+            )
+        least, most = int(self.counts.min()), int(self.counts.max())
+        rows = [
+            pairs.links(points, (self.number + np.minimum(j, self.counts - 1)).tolist()) for j in range(most)
+        ]
+        sign, counts = pairs.numbers(self.sign), pairs.numbers(self.counts.tolist())
+
+        def name(i: Row) -> Iterator[Named]:
+            reach = a.travel(one[i]) + b.travel(other[i])
+            for j, point in enumerate(_points_between(a, one[i], b, other[i])[:most]):
+                within = logical_and(is_near[i], point.gap <= reach)
+                if j >= least:
+                    within = logical_and(within, counts[i] > float(j))
+                gap = select(within, point.gap, ABSENT_POINT_GAP)
+                yield Named(rows[j][i], within, ContactPoint(point.position, point.normal * sign[i], gap))
+
+        return Source(near, name)
+
+
+def _collect(rows: Rows, condition: Callable[[Row], Scalar]) -> tuple[Rows, Family[Scalar]]:
+    """Return the rows for which a condition holds in any sample, and whether it holds in each."""
+
+    def name(i: Row) -> Iterator[Named]:
+        holds = condition(i)
+        yield Named(i, holds, holds)
+
+    return rows.collect([Source(rows, name)])
+
+
+def _may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
+    """Return whether the balls around two shapes meet, or that around a solid meets the ground."""
+    ball = b.balls[k]
+    if a.form_type is HeightField:
+        return a.may_reach(i, ball)
+    if a.form_type is Plane:
+        n, p = a.planes[i]
+        return n.dot(ball.centre - p) < ball.radius + a.travel(i)
+    own = a.balls[i]
+    apart, reach = ball.centre - own.centre, ball.radius + own.radius
+    return apart.dot(apart) < reach * reach
+
+
+def _boxes_may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
+    """Return whether the ball around each shape meets the box around the other."""
+    return logical_and(a.may_reach(i, b.balls[k]), b.may_reach(k, a.balls[i]))
+
+
+def _points_between(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> list[ContactPoint]:
+    form, X = b.form(k), b.frame(k)
+    if a.form_type is Plane:
+        return points_above_plane(*a.planes[i], form, X)
+    if a.form_type is HeightField:
+        return points_above_terrain(a.terrain(i), a.frame(i), form, X)
+    return TABLE[a.form_type, b.form_type](a.form(i), a.frame(i), form, X)
+
+
+# Scenes: what follows from the model and its pairs alone.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The pairs of shapes of a model that may touch, by kind, and the pair of each point.
+
+    >>> from dalembert.contact.collision import Scene
+    >>> from dalembert.contact.pairs import pairs_of
+    >>> model = da.models.humanoid().with_ground(friction=0.8)
+    >>> scene = Scene.of(model, pairs_of(model, self_collision=False))
+    >>> scene.point_count, len(scene.kinds)
+    (28, 3)
+    """
+
+    pairs: tuple[ContactPair, ...]
+    body_count: int
+    shapes: Mapping[Key, ShapeTable]
+    kinds: tuple[PairTable, ...]
+    pair_of_point: Sequence[int]
+
+    @staticmethod
+    def of(model: Model, pairs: Sequence[ContactPair]) -> Scene:
+        """Return the scene of pairs, as `pairs_of` gives them."""
+        shapes: dict[Key, dict[tuple[int, int], Placed]] = {}
+        members: dict[Kind, list[tuple[int, bool]]] = {}
+        counts = np.zeros(len(pairs), np.int64)
+        usual: dict[Kind, int] = {}
+        for number, pair in enumerate(pairs):
+            kind, turned = kind_of(pair.first.shape, pair.second.shape)
+            members.setdefault(kind, []).append((number, turned))
+            for form, side in zip(kind, _sides(pair, turned), strict=True):
+                shapes.setdefault(form, {}).setdefault(_key(side), side)
+            if kind not in usual or CornersForm in kind:
+                usual[kind] = point_count(pair.first.shape, pair.second.shape)
+            counts[number] = usual[kind]
+        begins = np.cumsum(counts) - counts
+        places = {form: {key: row for row, key in enumerate(found)} for form, found in shapes.items()}
+        kinds = []
+        for kind, found in members.items():
+            first, second = (
+                [places[form][_key(_sides(pairs[number], turned)[k])] for number, turned in found]
+                for k, form in enumerate(kind)
+            )
+            signs = [-1.0 if turned else 1.0 for _, turned in found]
+            own = [number for number, _ in found]
+            kinds.append(PairTable(kind, first, second, signs, begins[own], counts[own]))
+        count = len(model.bodies)
+        tables = {form: ShapeTable.of(form, [*found.values()], count) for form, found in shapes.items()}
+        return Scene(tuple(pairs), count, tables, tuple(kinds), np.repeat(range(len(pairs)), counts).tolist())
+
+    @property
+    def point_count(self) -> int:
+        """The number of points of all pairs."""
+        return len(self.pair_of_point)
+
+    def names(self, model: Model) -> list[tuple[str, str]]:
+        """Return the names of both objects at each point."""
+        names = [pair_names(model, pair) for pair in self.pairs]
+        return [names[number] for number in self.pair_of_point]
+
+    def contacts(
+        self, poses: PerBody[Transform], velocities: PerBody[Motion] | None, dt: Scalar, like: Any
+    ) -> Contacts:
+        """Return the points within reach in a step of dt [s].
+
+        `poses` of the bodies in the world; `velocities` in body coordinates, or None for `MAX_APPROACH_SPEED`
+        between any two; `like`: scalars of the kind to compute with.
+        """
+        if not self.pairs:
+            return listed_contacts(self.body_count, (), ())
+        bodies = self._bodies(poses, velocities, dt, like)
+        shapes = {form: ShapeRows(table, bodies, like) for form, table in self.shapes.items()}
+        points = scalar.rows(self.point_count, like=like)
+        sources = []
+        for pairs in self.kinds:
+            a, b = pairs.kind
+            sources.append(pairs.source(shapes[a], shapes[b], points, like))
+        near, found = points.collect(sources)
+        first, second = (
+            points.links(bodies.rows, [self._body(side) for side in self._of_points(sides)])
+            for sides in ([pair.first for pair in self.pairs], [pair.second for pair in self.pairs])
+        )
+        return Contacts(
+            near,
+            points,
+            bodies.rows,
+            first,
+            second,
+            points.numbers(self._of_points([pair.friction for pair in self.pairs])),
+            points.numbers(self._of_points([pair.restitution for pair in self.pairs])),
+            points.numbers([float(number) for number in range(self.point_count)]),
+            found,
+            frozenset((pair.first.body, pair.second.body) for pair in self.pairs),
+            any(pair.restitution != 0.0 for pair in self.pairs),
+        )
+
+    def _bodies(
+        self, poses: PerBody[Transform], velocities: PerBody[Motion] | None, dt: Scalar, like: Any
+    ) -> Bodies:
+        """Return the bodies and the world at their poses."""
+        rows = scalar.rows(self.body_count + 1, like=like)
+        if velocities is None:
+            travel = [0.5 * MAX_APPROACH_SPEED * dt] * (self.body_count + 1)
+        else:
+            speeds = map(_greatest_speed, velocities, self._extents)
+            travel = [*((speed + MAX_SPEED_GAIN) * dt for speed in speeds), 0.0]
+        frames = [*(pose.as_transform() for pose in poses), Transform.identity()]
+        return Bodies(rows, rows.stack(frames), rows.stack(travel))
+
+    @cached_property
+    def _extents(self) -> list[float]:
+        """The distance from the origin of each body that its shapes reach [m]."""
+        found = [0.0] * (self.body_count + 1)
+        for table in self.shapes.values():
+            for body, placement, centre, radius in zip(
+                table.bodies, table.placements, table.centres, table.radii, strict=True
+            ):
+                middle = placement[:9].reshape(3, 3) @ centre + placement[9:]
+                found[body] = max(found[body], float(np.linalg.norm(middle) + radius))
+        return found[:-1]
+
+    def _of_points(self, of_pairs: Sequence[T]) -> list[T]:
+        return [of_pairs[number] for number in self.pair_of_point]
+
+    def _body(self, side: Placed) -> int:
+        return self.body_count if side.body == WORLD else side.body
+
+
+def _greatest_speed(velocity: Motion, extent: float) -> Scalar:
+    """Return a bound of the speed of all points up to `extent` from a body's origin [m/s]."""
+    linear, angular = velocity.linear, velocity.angular
+    return sqrt(linear.dot(linear)) + sqrt(angular.dot(angular)) * extent
+
+
+def _sides(pair: ContactPair, turned: bool) -> tuple[Placed, Placed]:
+    return (pair.second, pair.first) if turned else (pair.first, pair.second)
+
+
+def _key(side: Placed) -> tuple[int, int]:
+    return side.body, id(side.shape)
