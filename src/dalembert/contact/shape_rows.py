@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -180,7 +179,8 @@ BOX_FORMS: Final = (BoxForm, CylinderForm, EllipsoidForm, MeshForm)
 
 @final
 class ShapeRows:
-    """The rows of a table at a configuration."""
+    """The rows of a table at a configuration: `balls` around all shapes and, of planes, the normal and a
+    point of each."""
 
     def __init__(self, table: ShapeTable, bodies: Bodies, like: Any) -> None:
         self._table, self._bodies, self._like = table, bodies, like
@@ -191,6 +191,9 @@ class ShapeRows:
         self._sizes = self._columns(table.sizes)
         self._centre, self._half = self._columns(table.centres), self._columns(table.halves)
         self._radius = self.rows.numbers(table.radii.tolist())
+        self._pieces = [self._piece_rows(piece) for piece in table.pieces]
+        self.balls = self.rows.each(self._ball)
+        self.planes = self.rows.each(self._plane)
 
     def frame(self, row: Row) -> Transform:
         """Return the frame of a shape in the world."""
@@ -200,26 +203,14 @@ class ShapeRows:
         """Return how far a point of the shape may travel in the step [m]."""
         return self._bodies.travel[self.body[row]]
 
-    @cached_property
-    def balls(self) -> Family[Ball]:
-        """The balls around all shapes."""
+    def _ball(self, row: Row) -> Ball:
+        centre = self._placed(row).transform_point(_vec(self._centre, row))
+        pose = self._bodies.pose[self.body[row]]
+        return Ball(pose.transform_point(centre), self._radius[row] + self.travel(row))
 
-        def ball(row: Row) -> Ball:
-            centre = self._placed(row).transform_point(_vec(self._centre, row))
-            pose = self._bodies.pose[self.body[row]]
-            return Ball(pose.transform_point(centre), self._radius[row] + self.travel(row))
-
-        return self.rows.each(ball)
-
-    @cached_property
-    def planes(self) -> Family[tuple[Vec3, Vec3]]:
-        """The normals of planes, and a point of each."""
-
-        def plane(row: Row) -> tuple[Vec3, Vec3]:
-            X = self.frame(row)
-            return X.R.column(2), X.p
-
-        return self.rows.each(plane)
+    def _plane(self, row: Row) -> tuple[Vec3, Vec3]:
+        X = self.frame(row)
+        return X.R.column(2), X.p
 
     def may_reach(self, row: Row, ball: Ball) -> Scalar:
         """Return whether a ball may touch the box around a shape; that of a height field has no bottom."""
@@ -258,15 +249,11 @@ class ShapeRows:
         start = self.rows.numbers([float(k) for k in heights.first])[row]
         return Terrain(heights.values.ravel(), rows, columns, (x, y), start)
 
-    @cached_property
-    def _pieces(self) -> list[tuple[Family[Rows], list[Family[Scalar]]]]:
-        """The rows of each mesh among those of all, and the columns of these."""
-        found = []
-        for piece in self._table.pieces:
-            rows = scalar.rows(len(piece.values), like=self._like)
-            columns = [rows.numbers(column) for column in piece.values.T.tolist()]
-            found.append((self.rows.ranges(rows, piece.first, piece.counts), columns))
-        return found
+    def _piece_rows(self, pieces: Pieces) -> tuple[Family[Rows], list[Family[Scalar]]]:
+        """Return the rows of each shape among those of all, and the columns of these."""
+        rows = scalar.rows(len(pieces.values), like=self._like)
+        columns = [rows.numbers(column) for column in pieces.values.T.tolist()]
+        return self.rows.ranges(rows, pieces.first, pieces.counts), columns
 
     def _placed(self, row: Row) -> Transform:
         numbers = [column[row] for column in self._placement]
