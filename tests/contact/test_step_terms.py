@@ -7,10 +7,11 @@ import pytest
 from scipy.optimize import minimize
 
 import dalembert as da
-from dalembert.contact.active_contacts import joint_axes
+from dalembert.contact.contacts import listed_contacts
 from dalembert.contact.costs import RangeEnd
 from dalembert.contact.newton import GaussProblem, solve
-from dalembert.contact.tree_system import TreeSystem
+from dalembert.contact.point_set import PointSet
+from dalembert.contact.tree_system import TreeSystem, joint_axes
 from dalembert.spatial import Mat3, Transform, Vec3
 
 ROD = da.RigidInertia(1.0, (0.0, 0.0, -0.4), (0.1, 0.12, 0.05))
@@ -111,8 +112,10 @@ def test_newtons_method_finds_the_minimum_where_ranges_end(seed):
 
     ends = [RangeEnd(list(row), bound, 0.0, stiff) for row, bound, stiff in zip(rows, bounds, k, strict=True)]
     system = TreeSystem.of(joint_axes(model, q.tolist()), [[0.0]] * 3, (1.0 / np.diag(A)).tolist())
-    problem = GaussProblem(system, list(p), ranges=ends)
-    found = solve(problem, [0.0] * 3, [], acting=list(p), iterations=12, tolerance=1e-9)
+    nothing = listed_contacts(3, (), ())
+    points = PointSet(nothing, system, nothing.near.stack([]), None, None)
+    problem = GaussProblem(system, list(p), points, ranges=ends)
+    found = solve(problem, [0.0] * 3, nothing.near.stack([]), acting=list(p), iterations=12, tolerance=1e-9)
     best = minimize(cost, np.zeros(3), jac=slope, method="BFGS", options={"gtol": 1e-10}).x
     assert (rows @ best < bounds).any()
     np.testing.assert_allclose(found.v, best, atol=1e-7)

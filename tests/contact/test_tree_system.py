@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.algorithms.trees import axis, close, inertia, place, random_tree, six
 
 import dalembert as da
-from dalembert.contact.active_contacts import joint_axes
-from dalembert.contact.tree_system import TreeSystem
+from dalembert.contact.tree_system import TreeSystem, joint_axes
 from dalembert.model.joints import Prismatic, Revolute
 from dalembert.spatial import ArticulatedInertia, Force
-from tests.algorithms.trees import axis, close, inertia, place, random_tree, six
 
 KINDS = ("revolute", "prismatic", "cylindrical", "spherical", "universal", "planar", "free", "fixed")
 
@@ -129,7 +128,6 @@ def test_variables_that_nothing_ties_are_taken_out_one_by_one():
 def test_systems_of_humanoids_cost_what_the_recursion_costs():
     """At most 36 + 6 + 6 + 21 multiplications a variable for the factor, and 25 for a solve."""
     model = da.models.humanoid()
-    dense = Dense(model, 1)
     names = ("A", "b")
     assert model.nv == 43
     assert names

@@ -59,8 +59,9 @@ def test_a_box_on_an_incline_sticks_or_slides(mu):
             # While the box sinks in, by a micrometre, friction lags behind: a matter of millimetres a second.
             assert travelled == pytest.approx(0.5 * pull * 1.0**2, rel=0.01, abs=2e-3)
         assert np.abs(found.q[:, 2] - R).max() < 1e-4
+        # Forces of single steps scatter by the solver's tolerance; on average the ground carries the weight.
         weight = 2.0 * G * np.cos(slope)
-        assert found.contacts.force[-1, :, 2].sum() == pytest.approx(weight, rel=1e-3)
+        assert found.contacts.force[-100:, :, 2].sum(axis=1).mean() == pytest.approx(weight, rel=1e-4)
 
 
 def test_small_bodies_stick_as_large_ones_do():
@@ -168,7 +169,7 @@ def test_contact_does_no_work_in_a_thousand_drops(iterations):
         found = dict(zip(names, step(q, v, e, mu, 0.002, **carried), strict=True))
         q, v, carried = found["q"], found["v"], {name: found[name] for name in carried}
         worst = max(worst, float(np.max(found["work"])))
-        deepest = min(deepest, float(np.min(found["gap"])))
+        deepest = min(deepest, float(np.min(found["contact"][..., 7])))
     assert worst <= 1e-12
     after = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     # A semi-implicit step keeps E - m g h v_z / 2, of which a rebound changes the sign.

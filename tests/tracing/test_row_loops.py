@@ -130,6 +130,25 @@ def packed(x: list[Scalar]) -> list[Scalar]:
     return [total, *(leaf for k in range(N) for leaf in moved.at(k))]
 
 
+def ranged(x: list[Scalar]) -> list[Scalar]:
+    """Runs of rows of another set, of different lengths, in a loop until they say so, and by a link."""
+    nodes = scalar.rows(N, like=x)
+    at = nodes.stack(x)
+    groups = scalar.rows(4, like=x)
+    runs, next_group = groups.ranges(nodes, [0, 2, 2, 6], [2, 4, 0, 1]), groups.links(groups, [1, 3, 0, 2])
+    offset = groups.numbers([0.5, 1.5, 2.5, 3.5])
+
+    def total(g: Any) -> Scalar:
+        def step(carry: list[Scalar]) -> list[Scalar]:
+            more = runs[g].fold(lambda s, k: s + at[k] * at[k] + offset[g], carry[0])
+            return [runs[next_group[g]].fold(lambda s, k: s + at[k] * carry[1], more), carry[1] + 1.0]
+
+        return scalar.loop(6, step, [0.0, 0.0], until=lambda carry: carry[0] > 4.0)[0]
+
+    some = groups.where(lambda g: offset[g] < 3.0)
+    return [groups.each(total).at(k) for k in range(4)] + [some.fold(lambda s, g: s + total(g), 0.0)]
+
+
 FUNCTIONS = [springs, collected, relaxed, nested, inputs, packed, ranged]
 
 

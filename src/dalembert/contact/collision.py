@@ -53,7 +53,20 @@ from dalembert.model.shapes import (
 )
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
-from dalembert.scalar import Family, Named, Row, Rows, Scalar, Source, logical_and, select, sqrt
+from dalembert.scalar import (
+    Family,
+    Linked,
+    Named,
+    Row,
+    Rows,
+    Scalar,
+    Source,
+    is_zero,
+    logical_and,
+    maximum,
+    select,
+    sqrt,
+)
 from dalembert.spatial import Motion, Transform
 
 T = TypeVar("T")
@@ -63,8 +76,9 @@ MAX_APPROACH_SPEED: Final = 10.0
 """The approach speed [m/s] that is assumed where velocities are not known."""
 
 MAX_SPEED_GAIN: Final = 1.0
-"""What the speed of a body may grow by in a step and be found to touch in the same step [m/s]: a step of
-10 ms at ten times the acceleration of free fall. A body that gains more is found in the next step."""
+"""The speed [m/s] by which a body may exceed the greatest speed of all bodies in a step and be found to touch
+in the same step: that of 10 ms at ten times the acceleration of free fall. Impacts pass speeds on; a body
+that gains more is found in the next step."""
 
 
 # Kinds of pairs: the forms of two shapes, in the order of the narrow phase's table.
@@ -261,18 +275,24 @@ class Scene:
             points.links(bodies.rows, [self._body(side) for side in self._of_points(sides)])
             for sides in ([pair.first for pair in self.pairs], [pair.second for pair in self.pairs])
         )
+        pair_rows = scalar.rows(len(self.pairs), like=like)
+        pairs_of_points = points.links(pair_rows, self.pair_of_point)
+        friction, restitution = (
+            pair_rows.numbers(own) if all(isinstance(x, int | float) for x in own) else pair_rows.stack(own)
+            for own in ([x.friction for x in self.pairs], [x.restitution for x in self.pairs])
+        )
         return Contacts(
             near,
             points,
             bodies.rows,
             first,
             second,
-            points.numbers(self._of_points([pair.friction for pair in self.pairs])),
-            points.numbers(self._of_points([pair.restitution for pair in self.pairs])),
+            Linked(pairs_of_points, friction),
+            Linked(pairs_of_points, restitution),
             points.numbers([float(number) for number in range(self.point_count)]),
             found,
             frozenset((pair.first.body, pair.second.body) for pair in self.pairs),
-            any(pair.restitution != 0.0 for pair in self.pairs),
+            any(not is_zero(pair.restitution) for pair in self.pairs),
         )
 
     def _bodies(
@@ -283,8 +303,10 @@ class Scene:
         if velocities is None:
             travel = [0.5 * MAX_APPROACH_SPEED * dt] * (self.body_count + 1)
         else:
-            speeds = map(_greatest_speed, velocities, self._extents)
-            travel = [*((speed + MAX_SPEED_GAIN) * dt for speed in speeds), 0.0]
+            fastest: Scalar = 0.0
+            for velocity, extent in zip(velocities, self._extents, strict=True):
+                fastest = maximum(fastest, _greatest_speed(velocity, extent))
+            travel = [*[(fastest + MAX_SPEED_GAIN) * dt] * self.body_count, 0.0]
         frames = [*(pose.as_transform() for pose in poses), Transform.identity()]
         return Bodies(rows, rows.stack(frames), rows.stack(travel))
 

@@ -15,10 +15,11 @@ from dalembert.scalar.kinds import FLOAT as _FLOAT
 from dalembert.scalar.kinds import Scalar, ScalarFunctions, Scalars, Table, Time, as_table, register
 from dalembert.scalar.kinds import find as _find
 from dalembert.scalar.kinds import functions_of as _functions
-from dalembert.scalar.row_sets import Family, Named, Row, Rows, Source, Write, rows
+from dalembert.scalar.row_sets import Family, Linked, Named, Row, Rows, Source, Write, rows
 
 __all__ = [
     "Family",
+    "Linked",
     "Named",
     "Row",
     "Rows",

@@ -78,6 +78,20 @@ class Family(ABC, Generic[T]):
         """Return the value of the row with a known number."""
 
 
+@final
+class Linked(Family[T]):
+    """The values of the rows that other rows are linked to."""
+
+    def __init__(self, links: Family[Row], values: Family[T]) -> None:
+        self._links, self._values = links, values
+
+    def __getitem__(self, row: Row) -> T:
+        return self._values[self._links[row]]
+
+    def at(self, number: int) -> T:
+        return self._values[self._links.at(number)]
+
+
 class Rows(ABC):
     """A set of rows, numbered from 0, or those that `collect` found."""
 

@@ -474,7 +474,11 @@ class StepPlan:
             return [*force, *point.position, point.gap]
 
         values = contacts.near.each(row_of)
-        shown = lambda row: contacts.points[row].gap < RECORDED_GAP
+
+        def shown(row: Row) -> Scalar:
+            pressed = after.impulses[row].dot(after.impulses[row]) > 0.0
+            return logical_or(contacts.points[row].gap < RECORDED_GAP, pressed)
+
         return remember(contacts, values, shown, (self.kept_points, 7), like)[0]
 
     def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, final
+from typing import NamedTuple, TypeVar, final
 
 from dalembert.scalar import Scalar, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3, leaves, rebuild
-
-if TYPE_CHECKING:
-    from dalembert.contact.active_contacts import RuntimeBodies
 
 T = TypeVar("T")
 
@@ -34,8 +31,7 @@ class ContactPoint(NamedTuple):
 class Candidate:
     """A contact point between two bodies (-1: the world) with the coefficients of the pair.
 
-    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64; `runtime_bodies`: the two
-    bodies where they are known only at run time.
+    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64.
     """
 
     first: int
@@ -43,7 +39,6 @@ class Candidate:
     friction: Scalar
     restitution: Scalar
     point: ContactPoint
-    runtime_bodies: RuntimeBodies | None = None
 
 
 # Branch-free selection and normalisation: every result is finite for any placement.
