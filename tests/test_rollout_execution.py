@@ -90,6 +90,22 @@ def test_arguments_without_batch_axes_are_those_of_every_sample():
     assert same_bits(named.outputs[1], rollout(q, v, tau, DT, steps=steps).outputs[1])
 
 
+def test_columns_of_a_wider_array_are_read_in_place():
+    """The oracle is steps one by one, of contiguous copies."""
+    model, steps = da.models.arm6(), 5
+    recipe = library_recipe(model, "step", options=SEMI_IMPLICIT)
+    held = compile_rollout(recipe, carried={"q": 0, "v": 1})
+    q, v, _ = start_of(model, (7,), steps)
+    wide = np.random.default_rng(5).normal(size=(3, 7, 11))
+    wide[0, :, 2:8], wide[1, :, 2:8] = q, v
+    q, v, constant = wide[..., 2:8]
+    copies = [np.ascontiguousarray(x) for x in (q, v)]
+    same = np.repeat(constant[:, np.newaxis], steps, axis=1)
+    run = held(q, v, constant, DT, steps=steps)
+    for found, wanted in zip(run.outputs, one_by_one(model, *copies, same), strict=True):
+        assert same_bits(found, wanted)
+
+
 @pytest.mark.parametrize("batch", [(), (9,)])
 def test_pieces_are_one_call(batch):
     model, steps = da.models.humanoid(), 20

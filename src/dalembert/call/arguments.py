@@ -10,7 +10,7 @@ import ctypes
 import functools
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
@@ -187,17 +187,25 @@ def broadcast_batches(
     """Return the batch shape of each argument, and of the call."""
     pairs = list(zip(signature, shapes, strict=True))
     batches = [shape[: len(shape) - len(item.shape)] for item, shape in pairs]
-    distinct = {batch for batch in batches if batch}
-    if len(distinct) <= 1:  # most calls
-        return batches, distinct.pop() if distinct else ()
-    try:
-        return batches, np.broadcast_shapes(*batches)
-    except (ValueError, RuntimeError):  # the latter for too many axes
+    batch = common_batch(batches)
+    if batch is None:
         given = ", ".join(f"{item.name} {shape}" for item, shape in pairs)
         raise ShapeError(
             f"the batch shapes do not broadcast: {given}; the axes before the last "
             f"({', '.join(f'{item.name}: {item.shape}' for item in signature)}) must agree or be 1"
-        ) from None
+        )
+    return batches, batch
+
+
+def common_batch(batches: Iterable[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """Return the shape to which batch shapes broadcast, or None if they do not."""
+    distinct = {batch for batch in batches if batch}
+    if len(distinct) <= 1:  # most calls
+        return distinct.pop() if distinct else ()
+    try:
+        return np.broadcast_shapes(*distinct)
+    except (ValueError, RuntimeError):  # the latter for too many axes
+        return None
 
 
 def as_array(name: str, value: object, shape: tuple[int, ...], *, follow: bool = False) -> Array:

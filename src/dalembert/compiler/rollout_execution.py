@@ -152,6 +152,15 @@ class CompiledRollout:
         )
 
 
+class _Input(NamedTuple):
+    """An argument of a rollout, with the bytes from one sample to the next and from one step to the next."""
+
+    name: str
+    matrix: Array
+    row: int
+    step: int
+
+
 class _Reached(NamedTuple):
     """How far a rollout is; `spare` are the arrays into which the next steps write the state."""
 
@@ -184,26 +193,28 @@ class RolloutRun:
         self.steps = steps
         self.every = every
         self._measured: tuple[int, float] | None = None
-        arguments = dict(zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True))
+        number_bytes = np.dtype(kernels.dtype).itemsize
         carried = dict(rollout.carried)
         state: dict[str, Array] = {}
-        for item, matrix in arguments.items():
+        self._inputs: list[_Input] = []
+        for item, matrix in zip((*recipe.signature, *recipe.parameters), rows.matrices, strict=True):
+            row, step = matrix.strides[0] if len(matrix) > 1 else 0, 0
             if item.name in carried:
-                state[item.name] = np.empty(rows.batch + item.shape, kernels.dtype)
-                state[item.name].reshape(rows.count, item.size)[...] = matrix
-        self._inputs = [
-            (matrix, item, len(matrix) > 1 or item.name in state) for item, matrix in arguments.items()
-        ]
-        slots = steps // every
-        numbers = rows.count * slots * sum(item.size for item in kernels.results())
+                own = np.empty((rows.count, item.size), kernels.dtype)
+                own[...], row = matrix, own.strides[0]
+                state[item.name] = own.reshape(rows.batch + item.shape)
+            elif item.name in rollout.streams:
+                step = item.size * number_bytes
+            self._inputs.append(_Input(item.name, matrix, row, step))
+        results, slots = kernels.results(), steps // every
+        self._frame_bytes = [item.size * number_bytes for item in results]
         require_memory(
             f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
-            numbers * np.dtype(kernels.dtype).itemsize,
+            rows.count * slots * sum(self._frame_bytes),
             "take fewer steps or samples, or keep a frame every so many steps, such as every=100",
         )
         self.outputs = tuple(
-            result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype)
-            for item in kernels.results()
+            result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype) for item in results
         )
         spare = {name: np.empty_like(array) for name, array in state.items()}
         self._reached = _Reached(0, state, spare, np.full(rows.batch, -1, np.int64))
@@ -242,23 +253,19 @@ class RolloutRun:
 
     def _after(self, kernel: codegen.CpuKernel, count: int) -> _Reached:
         """Take `count` steps from what was reached; return what is reached then."""
-        kernels, rows, rollout = self._kernels, self._rows.count, self._rollout
+        rows = self._rows.count
         done, state, spare, refused_before = self._reached
-        item = np.dtype(kernels.dtype).itemsize
         inputs = []
-        for matrix, argument, batched in self._inputs:
-            array = state.get(argument.name, matrix)
-            step = argument.size * item if argument.name in rollout.streams else 0
-            row = 0 if not batched else array.strides[0] if step else argument.size * item
-            inputs.append(codegen.StepArray(codegen.address_of(array) + done * step, row, step))
+        for name, matrix, row, step in self._inputs:
+            address = codegen.address_of(state.get(name, matrix))
+            inputs.append(codegen.StepArray(address + done * step, row, step))
         written, slots = done // self.every, self.steps // self.every
         outputs = []
-        for array, result in zip(self.outputs, kernels.results(), strict=True):
-            step = result.size * item
+        for array, step in zip(self.outputs, self._frame_bytes, strict=True):
             outputs.append(codegen.StepArray(codegen.address_of(array) + written * step, slots * step, step))
-        for name, _ in rollout.carried:
+        for name, _ in self._rollout.carried:
             array = spare[name]
-            outputs.append(codegen.StepArray(codegen.address_of(array), array.size // rows * item))
+            outputs.append(codegen.StepArray(codegen.address_of(array), array.nbytes // rows))
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
         first = self.every - done % self.every
@@ -302,10 +309,10 @@ class RolloutRun:
         again = RolloutRun(self._kernels, self._rollout, alone, self.steps, self.steps + 1)
         again.advance(step)
         there = []
-        for matrix, item, _ in again._inputs:
-            array = again.state.get(item.name, matrix)
-            start = step * item.size if item.name in self._rollout.streams else 0
-            there.append(array.reshape(1, -1)[:, start : start + item.size])
+        for name, matrix, _, step_bytes in again._inputs:
+            array = again.state.get(name, matrix).reshape(1, -1)
+            size = step_bytes // array.itemsize
+            there.append(array[:, step * size : (step + 1) * size] if size else array)
         rows = Rows(self._rows.batch, self._rows.count, tuple(there))
         return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype, step=step)
 

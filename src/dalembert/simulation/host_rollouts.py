@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 
 from dalembert.algorithms.stepping import INTEGRATORS
-from dalembert.call.arguments import Array, ArrayArgument, Rows, as_array, result_rows
+from dalembert.call.arguments import Array, ArrayArgument, Rows, as_array, common_batch, result_rows
 from dalembert.compiler.rollout_execution import RolloutRun
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
@@ -69,7 +69,7 @@ MAX_STEPS: Final = 2**53
 FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
 
 
-def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
+def checked_contact(contact: Contact) -> Rigid | Compliant | None:
     """Return the law of contact with its options; None without contact."""
     if contact is None:
         return None
@@ -81,9 +81,6 @@ def checked_contact(model: Model, contact: Contact) -> Rigid | Compliant | None:
             f'rollout: contact is {type(contact).__name__}; give None, "rigid", "compliant", '
             "da.contact.Rigid(…) or da.contact.Compliant(…)"
         )
-    if model.time_dependent or model.closure is not None:
-        what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
-        raise ArgumentError(f"rollout: steps with contact do not know {what}; leave contact away")
     return contact
 
 
@@ -143,13 +140,13 @@ def require_function(name: str, given: object, arguments: str) -> None:
 
 def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
     """Return the common batch shape of arguments with these batch shapes."""
-    try:
-        return np.broadcast_shapes(*shapes.values())
-    except (ValueError, RuntimeError):  # the latter for too many axes
+    batch = common_batch(shapes.values())
+    if batch is None:
         told = ", ".join(f"{name} {shape}" for name, shape in shapes.items() if shape)
         raise ShapeError(
             f"rollout: the arguments have different batches: {told}; they must agree, or be 1 along an axis"
-        ) from None
+        )
+    return batch
 
 
 @final
@@ -170,20 +167,20 @@ class RolloutRequest:
     out: object
     check: str | None
 
-    def initial(self) -> dict[str, Any]:
-        """Return the state that steps begin with, and the arguments that are the same in all of them."""
-        q, v, controls = self.given["q0"], self.given["v0"], self.given["controls"]
+    def initial(self, q: Any, v: Any) -> dict[str, Any]:
+        """Return the state (q, v) that steps begin with, and the arguments that are the same in all steps."""
+        controls = self.given["controls"]
         found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.time}
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
         return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
 
-    def inputs(self) -> dict[str, StepInput]:
-        """Return the arrays that act in steps, by the names of the step's arguments."""
+    def inputs(self, q: Any) -> dict[str, StepInput]:
+        """Return the arrays that act in steps from q on, by the names of the step's arguments."""
         given, controls = self.given, self.given["controls"]
         found = {name: StepInput(given[name]) for name in ("external_forces", "reset")}
         if isinstance(controls, Servo):
-            start = StepInput(given["q0"], held=True)  # its leading axes are samples, never steps
+            start = StepInput(q, held=True)  # its leading axes are samples, never steps
             found["q_ref"] = start if controls.q_ref is None else StepInput(controls.q_ref)
             found["v_ref"] = StepInput(controls.v_ref)
         else:
@@ -216,13 +213,12 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         require_finite("v0", v)
     own = {name: np.shape(model.value(name)) for name in asked.parameters}
     values = {name: as_array(name, asked.parameters[name], own[name]).copy() for name in own}
-    asked = replace(asked, given={**given, "q0": q, "v0": v})
     shapes = plan.argument_shapes
     acting = {
         name: Series(array, False)
         if held
         else series("controls" if name == "tau" else name, array, shapes[name], steps)
-        for name, (array, held) in asked.inputs().items()
+        for name, (array, held) in asked.inputs(q).items()
     }
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape, "time": start.shape}
     batches |= {name: value.shape[: value.ndim - len(own[name])] for name, value in values.items()}
@@ -239,8 +235,10 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         kept = [ArrayArgument(x, (time.shape[-1], n)) for x, n in (("q", model.nq), ("v", model.nv))]
         frames = result_rows(kept, Rows(batch, math.prod(batch), ()), "float64", asked.out)
         kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
-        arrays = asked.initial() | {name: item.values for name, item in acting.items()}
-        run = kernel.start(**arrays, steps=steps, every=every, parameters=values or None)
+        arrays = asked.initial(q, v) | {name: item.values for name, item in acting.items()}
+        run = kernel.start(
+            *(arrays[name] for name in shapes), steps=steps, every=every, parameters=values or None
+        )
     except MemoryError as error:
         raise ArgumentError(
             f"rollout: {steps // every} frames of this model are more than memory holds; {FEWER_FRAMES}"

@@ -98,7 +98,7 @@ def overlaps(
 
     shapes = {"q": (model.nq,)}
     kernel = compiled_for_pairs(model, "deepest overlap", deepest, shapes, scene.pairs, tuple(parameters))
-    found = kernel(q, parameters=parameters or None)
+    found = kernel(q, parameters=parameters) if parameters else kernel(q)
     gap = found[..., 0]
     deep = gap < -MIN_REPORTED_OVERLAP
     if not np.any(deep):

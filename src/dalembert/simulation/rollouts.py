@@ -110,7 +110,7 @@ def rollout(
     spacing = whole("every", every)
     count = checked_steps(steps, controls, spacing)
     observers = observers_of(observe)
-    law = checked_contact(model, contact)
+    law = checked_contact(contact)
     require_contact(observers, contact)
     if callback is not None and controls is not None:
         raise ArgumentError("rollout: give controls or a callback, not both")

@@ -37,6 +37,7 @@ from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor
+from dalembert.errors import ArgumentError
 from dalembert.model.model import Model
 from dalembert.scalar import Row, Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
 from dalembert.simulation.distances import pairs_key
@@ -188,7 +189,7 @@ class StepPlan:
         key = ("step plan", contact, drive, *options.values())
         kept: StepPlan | None = model.functions.get(key)
         if kept is None:
-            pairs = () if contact is None else contact.pairs_in(model)
+            pairs = () if contact is None else _pairs_in(model, contact)
             kept = StepPlan(model, contact=contact, pairs=pairs, drive=drive, **options)
             model.functions[key] = kept
         return kept
@@ -554,6 +555,14 @@ class StepPlan:
         if self.drive is not None:
             tau = self.drive.forces_after(model, motors, after.v, dt)
         return after, tau
+
+
+def _pairs_in(model: Model, contact: Rigid | Compliant) -> tuple[ContactPair, ...]:
+    """Return the pairs that a law of contact selects; refuse a model that it cannot step."""
+    if model.time_dependent or model.closure is not None:
+        what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
+        raise ArgumentError(f"rollout: steps with contact do not know {what}; leave contact away")
+    return contact.pairs_in(model)
 
 
 def _fault_of(after: ContactStep) -> Scalar:
