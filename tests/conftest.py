@@ -6,11 +6,12 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from dalembert.call import arguments
 from dalembert.model import Model
 
 settings.register_profile("gate", deadline=None, derandomize=True, print_blob=True)
@@ -48,7 +49,8 @@ def drop_kernels() -> Iterator[None]:
 
     Compiled functions, their programs and kernels stay with their model, and test modules keep models in
     constants and caches until the process ends. A later test that uses such a model loads the kernels from
-    the disk cache again. JAX too keeps every function that it has compiled.
+    the disk cache again. JAX too keeps every function that it has compiled, and the library 128 MB of memory
+    for results.
     """
     yield
     made = (item for item in gc.get_objects() if issubclass(type(item), Model))
@@ -57,13 +59,8 @@ def drop_kernels() -> Iterator[None]:
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     gc.collect()
+    arguments._KEPT.clear()
     return_free_memory()
-
-
-@pytest.fixture(scope="session")
-def return_memory() -> Callable[[], None]:
-    """For tests that leave much memory free."""
-    return return_free_memory
 
 
 def return_free_memory() -> None:

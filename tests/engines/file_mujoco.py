@@ -45,6 +45,9 @@ ONE_FREEDOM = (int(mujoco.mjtJoint.mjJNT_SLIDE), int(mujoco.mjtJoint.mjJNT_HINGE
 # Without a handler MuJoCo writes its warnings to a file in the current folder.
 mujoco.set_mju_user_warning(lambda text: None)
 
+# By default MuJoCo keeps up to 500 MB of meshes and textures of all files for the next one.
+mujoco.mj_setCacheCapacity(mujoco.mj_getCache(), 0)
+
 
 def row(file: ModelFile, calls: Any = by_algorithms) -> Row:
     """What became of an MJCF file."""

@@ -7,6 +7,8 @@ states. `python benchmarks/files.py` prints the same as a table.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,13 @@ import pytest
 mujoco = pytest.importorskip("mujoco")
 
 from tests.engines import file_mujoco  # noqa: E402
-from tests.engines.file_table import MJCF_PACKAGES, ModelFile, by_compiled_functions, files_of  # noqa: E402
+from tests.engines.file_table import (  # noqa: E402
+    MJCF_PACKAGES,
+    ModelFile,
+    Row,
+    by_compiled_functions,
+    files_of,
+)
 
 import dalembert as da  # noqa: E402
 from dalembert.errors import FileError  # noqa: E402
@@ -68,12 +76,12 @@ COMPILED = (
 """Hinges, slides, balls and free joints, several joints a body, springs, dampers and armature."""
 
 
-@pytest.fixture(autouse=True)
-def drop_assets(return_memory: Callable[[], None]) -> Iterator[None]:
-    """Drop the meshes and textures that MuJoCo keeps of each file, and what both engines leave free: 2 GB."""
-    yield
-    mujoco.mj_clearCache(mujoco.mj_getCache())
-    return_memory()
+@pytest.fixture(scope="module")
+def comparison() -> Iterator[Callable[..., Row]]:
+    """`file_mujoco.row` in a process of its own: both engines take 0.5 GB for the largest files, which the
+    process of the tests would add to what it has."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as process:
+        yield lambda *given: process.submit(file_mujoco.row, *given).result()
 
 
 def file_called(name: str) -> ModelFile:
@@ -90,22 +98,22 @@ def test_packages_hold_the_files_that_are_counted() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in REFUSED])
-def test_file_agrees(name: str) -> None:
-    row = file_mujoco.row(file_called(name))
+def test_file_agrees(comparison: Callable[..., Row], name: str) -> None:
+    row = comparison(file_called(name))
     assert row.kind == "agrees", row.verdict
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_file_is_refused_with_its_reason(name: str) -> None:
-    row = file_mujoco.row(file_called(name))
+def test_file_is_refused_with_its_reason(comparison: Callable[..., Row], name: str) -> None:
+    row = comparison(file_called(name))
     kinds = {"refused": EXPECTED_REFUSALS, "empty": EMPTY, "peer refuses": BROKEN}
     assert name in kinds.get(row.kind, ()), row.verdict
     assert REFUSED[name] in str(row.refusal)
 
 
 @pytest.mark.parametrize("name", COMPILED)
-def test_compiled_functions_agree(name: str) -> None:
-    row = file_mujoco.row(file_called(name), by_compiled_functions)
+def test_compiled_functions_agree(comparison: Callable[..., Row], name: str) -> None:
+    row = comparison(file_called(name), by_compiled_functions)
     assert row.kind == "agrees", row.verdict
 
 
