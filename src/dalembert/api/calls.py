@@ -14,7 +14,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -275,20 +275,6 @@ def force_options(external_forces: ArrayLike | None, frame: str) -> dict[str, An
     """Return the options for external forces; a wrong frame name is an error even without forces."""
     require_choice("external_frame", frame, FORCE_FRAMES)
     return {} if external_forces is None else {"external_frame": frame}
-
-
-def result(
-    model: Model,
-    name: str,
-    values: tuple[Any, ...],
-    arrays: dict[str, Any],
-    method: str | None,
-    options: dict[str, Any],
-    out: Array | None,
-    check: Check,
-) -> Array:
-    """Return the single result of a library function, called with the optional arrays that are not None."""
-    return cast("Array", results(model, name, values, arrays, method, options, out, check))
 
 
 def results(

@@ -17,7 +17,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from dalembert.api.calls import Array, ArrayLike, result, results
+from dalembert.api.calls import Array, ArrayLike, results
 from dalembert.api.declared import integrate
 from dalembert.api.frame_targets import broadcast_samples, read_array
 from dalembert.call.arguments import pick_dtype
@@ -121,7 +121,7 @@ def close_loops(
     speeds = samples["v"]
     if constrained and speeds.size:
         K, still = results(model, "constraint_velocity", (closed,), {"time": times}, None, {}, None, None)
-        M = result(model, "mass_matrix", (closed,), {"time": times}, None, {}, None, None)
+        M = results(model, "mass_matrix", (closed,), {"time": times}, None, {}, None, None)
         speeds = _close_velocities(speeds, M, K, -still, free)
     return shaped, speeds.reshape(*batch, model.nv)
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 import dalembert.algorithms.control_laws  # noqa: F401 (it declares the laws)
-from dalembert.api.calls import Array, ArrayLike, Check, known_frame, per_direction, positive_gain, result
+from dalembert.api.calls import Array, ArrayLike, Check, known_frame, per_direction, positive_gain, results
 from dalembert.api.declared import consistent_inverse as consistent_inverse
 from dalembert.api.declared import feedback_linearization as feedback_linearization
 from dalembert.api.declared import gravity_compensation as gravity_compensation
@@ -115,7 +115,8 @@ def operational_space(
     }
     K = positive_gain("stiffness", per_row("stiffness", stiffness))
     options = {"where": known_frame(model, frame_name)}
-    return result(model, "operational_space", (q, v, K), arrays, None, options, out, check)
+    forces: Array = results(model, "operational_space", (q, v, K), arrays, None, options, out, check)
+    return forces
 
 
 def _require_rotation(rotation: ArrayLike) -> None:

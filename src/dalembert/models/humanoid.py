@@ -15,7 +15,7 @@ from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Free, Joint, Revolute, Spherical, SphericalEuler, Universal
 from dalembert.model.shapes import Box, Capsule, Ellipsoid, Solid
 from dalembert.model.topology import WORLD_NAME
-from dalembert.models.parts import at, bundled
+from dalembert.models.parts import at, check_arguments
 
 REFERENCE_HEIGHT = 1.75
 """Stature [m] of the lengths below; other statures scale them."""
@@ -129,7 +129,7 @@ NESTED = (
 """Segments within one another in the neutral pose: arms that hang down lie against the trunk."""
 
 
-@bundled
+@check_arguments
 def humanoid(*, height: float = REFERENCE_HEIGHT, mass: float = 75.0) -> Model:
     """Return a human figure of the given stature [m] and mass [kg]: 20 bodies, nq = 46, nv = 43.
 

@@ -12,7 +12,7 @@ from dalembert.model import Limits, Model, ModelBuilder
 from dalembert.model.joints import Free, Prismatic, Revolute, SphereInCylinder, Spherical, Universal
 from dalembert.model.shapes import Box, Capsule, Cylinder, Sphere
 from dalembert.model.user_functions import KnownFunction
-from dalembert.models.parts import NO_COLLISION_MASK, Count, at, bundled
+from dalembert.models.parts import NO_COLLISION_MASK, Count, at, check_arguments
 from dalembert.scalar import Scalar, atan2, sqrt
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3
 from dalembert.spatial.rotations import rotation_of_quaternion
@@ -42,7 +42,7 @@ def _bob(
     )
 
 
-@bundled
+@check_arguments
 def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) -> Model:
     """Return a pendulum, a point mass on a massless rod that hangs at q = 0: m l^2 a = tau - m g l sin q."""
     builder = ModelBuilder(name="pendulum")
@@ -51,7 +51,7 @@ def pendulum(length: float = 1.0, mass: float = 1.0, *, damping: float = 0.0) ->
     return builder.build()
 
 
-@bundled
+@check_arguments
 def double_pendulum(
     lengths: tuple[float, float] = (1.0, 1.0),
     masses: tuple[float, float] = (1.0, 1.0),
@@ -67,7 +67,7 @@ def double_pendulum(
     return builder.build()
 
 
-@bundled
+@check_arguments
 def two_link_arm(
     lengths: tuple[float, float] = (1.0, 1.0),
     masses: tuple[float, float] = (1.0, 1.0),
@@ -89,7 +89,7 @@ def two_link_arm(
     return builder.build()
 
 
-@bundled
+@check_arguments
 def cart_pole(
     cart_mass: float = 1.0, pole_mass: float = 0.1, pole_length: float = 1.0, *, damping: float = 0.0
 ) -> Model:
@@ -140,7 +140,7 @@ def _bar(
     builder.add_body(name, parent, LIFT, joint, placement=placement, inertia=inertia, shapes=(capsule,))
 
 
-@bundled
+@check_arguments
 def four_bar(
     *,
     ground: float = 1.0,
@@ -171,7 +171,7 @@ def four_bar(
     return builder.build()
 
 
-@bundled
+@check_arguments
 def slider_crank(
     *, crank: float = 0.25, rod: float = 0.8, slider_mass: float = 1.0, density: float = 2.0
 ) -> Model:
@@ -193,7 +193,7 @@ def slider_crank(
     return builder.build()
 
 
-@bundled
+@check_arguments
 def five_bar(
     *, ground: float = 0.4, proximal: float = 0.5, distal: float = 0.7, density: float = 2.0
 ) -> Model:
@@ -225,7 +225,7 @@ def five_bar(
     return builder.build()
 
 
-@bundled
+@check_arguments
 def ladder(rungs: Count = 3, *, width: float = 0.4, spacing: float = 0.3, density: float = 2.0) -> Model:
     """Return a hanging rope ladder: two rails of hinged segments with rungs between them.
 
@@ -256,7 +256,7 @@ def ladder(rungs: Count = 3, *, width: float = 0.4, spacing: float = 0.3, densit
 LEG_COUNT = 6
 
 
-@bundled
+@check_arguments
 def stewart(
     *,
     base_radius: float = 0.6,

@@ -57,7 +57,7 @@ CHECKS: Final[dict[str, tuple[Callable[[object], bool], str]]] = {
 """How an argument is checked, and what it must be, by its annotation."""
 
 
-def bundled(make: Callable[Given, Model]) -> Callable[Given, Model]:
+def check_arguments(make: Callable[Given, Model]) -> Callable[Given, Model]:
     """Decorate a function that makes a model: check its arguments by their annotations, name a wrong one."""
     signature = inspect.signature(make)
     checks = {

@@ -12,7 +12,7 @@ from dalembert.errors import ArgumentError, own_errors, require_choice, short_re
 from dalembert.model import DHRow, Limits, Model, ModelBuilder, dh_chain
 from dalembert.model.joints import REGISTRY, Helical, Joint, Prismatic, Revolute
 from dalembert.model.topology import WORLD_NAME
-from dalembert.models.parts import MAX_COUNT, Count, bundled
+from dalembert.models.parts import MAX_COUNT, Count, check_arguments
 from dalembert.spatial import Mat3, RigidInertia, SymMat3, Transform, Vec3
 
 EULER_ORDERS = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx")
@@ -85,7 +85,7 @@ def random_inertia(seed: int | Generator) -> RigidInertia:
     return RigidInertia(mass, rng.uniform(-0.2, 0.2, 3).tolist(), SymMat3(xx, yy, zz, xy, xz, yz))
 
 
-@bundled
+@check_arguments
 def random_tree(
     seed: int,
     *,

@@ -10,7 +10,7 @@ from dalembert.model import DHRow, Limits, Model, ModelBuilder, dh_placement
 from dalembert.model.joints import Free, Revolute
 from dalembert.model.shapes import Box, Capsule, Sphere
 from dalembert.model.topology import WORLD_NAME
-from dalembert.models.parts import at, bundled
+from dalembert.models.parts import at, check_arguments
 
 QUARTER = math.pi / 2.0
 
@@ -63,13 +63,13 @@ ARM7 = (
 )  # fmt: skip
 
 
-@bundled
+@check_arguments
 def arm6() -> Model:
     """Return a six-joint arm with a spherical wrist; reach about 1 m, 39 kg; frame "tool" at the flange."""
     return _arm("arm6", ARM6, tool=0.10)
 
 
-@bundled
+@check_arguments
 def arm7() -> Model:
     """Return a seven-joint arm with a spherical shoulder and wrist; frame "tool" at the hand."""
     return _arm("arm7", ARM7, tool=0.13, nested=[("lower_link", "hand")])
@@ -105,7 +105,7 @@ OFFSET, THIGH, SHANK = 0.08, 0.21, 0.21
 """From the hip's axis out to the thigh, and the lengths of thigh and shank [m]."""
 
 
-@bundled
+@check_arguments
 def quadruped() -> Model:
     """Return a quadruped of 12 kg, 0.42 m high at full stretch, x forward, y left.
 

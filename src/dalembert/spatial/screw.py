@@ -133,7 +133,7 @@ class AxialScrew(Placement):
             return Transform(Mat3.from_columns(x, y, z), self.transform_point(other.p))
         raise mismatch("@", self, other, COMPOSED)
 
-    def _reversed(self) -> AxialScrew:
+    def _inverse_with_turn(self) -> AxialScrew:
         """Return the inverse with the quantities of its turn, which those of this turn give for free."""
         c, s, ss, cs, cs2, cos2 = self.turn
         inverse = self.inverse()
@@ -191,7 +191,7 @@ class AxialScrew(Placement):
 
     def rigid_to_parent(self, inertia: RigidInertia) -> RigidInertia:
         """Return X^T I X; 16 m + 15 a, and the turn once."""
-        return self._reversed().rigid_to_child(inertia)
+        return self._inverse_with_turn().rigid_to_child(inertia)
 
     def articulated_to_child(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """Return X* I^A X^-1; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once.
@@ -221,7 +221,7 @@ class AxialScrew(Placement):
 
     def articulated_to_parent(self, inertia: ArticulatedInertia) -> ArticulatedInertia:
         """Return X^T I^A X; 38 m + 40 a, less with structural zeros (Table A.5), and the turn once."""
-        return self._reversed().articulated_to_child(inertia)
+        return self._inverse_with_turn().articulated_to_child(inertia)
 
 
 @final
