@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from tests.codegen.sample_programs import bits, chain_loops, random_straight, straight
+from tests.tracing.test_row_loops import N, collected, relaxed, springs
 
 from dalembert.codegen import (
     KernelInfo,
@@ -21,6 +22,7 @@ from dalembert.codegen import (
 )
 from dalembert.codegen.cpu import threads
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
+from dalembert.tracing import ArrayArgument, trace
 from dalembert.tracing.graph import Graph
 from dalembert.tracing.program import ArraySpec, Program, Store, Straight
 
@@ -58,11 +60,25 @@ def _exchange():
     return straight({"a": 5, "b": 5}, {"next a": b, "next b": a})
 
 
+def _rows():
+    """Points on a line, driven by a stream, with springs between those that are near, an iteration, and sums
+    over the points that are high."""
+
+    def step(x, push):
+        forces, settled = springs(x), relaxed(x)
+        moved = [a + 0.1 * (f + b) + 0.01 * c for a, f, b, c in zip(x, forces, push, settled)]
+        return moved, [settled[-1], *collected(x)]
+
+    arguments = [ArrayArgument(name, (N,)) for name in ("x", "push")]
+    return trace(step, arguments).program()
+
+
 CASES = {
     "straight": (_stepping(), Rollout((("x", 1), ("n", 3)), ("y",))),
     "exchange": (_exchange(), Rollout((("a", 0), ("b", 1)))),
     "loops": (chain_loops(23), Rollout((("q", 0),), ("base",))),
     "large loops": (chain_loops(150), Rollout((("q", 0),), ("base",))),
+    "rows": (_rows(), Rollout((("x", 0),), ("push",))),
 }
 
 

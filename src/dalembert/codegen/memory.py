@@ -17,12 +17,26 @@ import numpy.typing as npt
 from dalembert.codegen.ir import Value, Writer
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, Expression, live
-from dalembert.tracing.program import ArraySpec, Loop, Program, Statement, Store, Straight, as_loop, cases_of
+from dalembert.tracing.program import (
+    Append,
+    ArraySpec,
+    Loop,
+    Program,
+    Repeat,
+    Statement,
+    Store,
+    Straight,
+    as_loop,
+    cases_of,
+)
 
 Positions = npt.NDArray[np.int64]
 
 REGION_ALIGNMENT: Final = 64
 """[bytes] A cache line, and the widest vector."""
+
+LIST_ENTRY_BYTES: Final = 4
+"""[bytes] An entry of the list of a set's rows: a 32-bit integer."""
 
 NEVER: Final = np.iinfo(np.int64).max
 
@@ -77,6 +91,44 @@ class Place:
     def store(self, writer: Writer, value: Value, position: int, base: Value | None = None) -> None:
         """Store element `position`, counted from the address `base` if that is not the array's."""
         writer.store(value, self.base if base is None else base, position * self.item, self.align)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RowList:
+    """A collected set of rows at address `base`: 32-bit integers, `item` bytes apart: how many rows it has,
+    then the row of the set's parent for each."""
+
+    base: Value
+    item: int = LIST_ENTRY_BYTES
+
+    def count(self, writer: Writer) -> Value:
+        """Load the number of rows."""
+        return self._wide(writer, self.base)
+
+    def entry(self, writer: Writer, place: Value) -> Value:
+        """Load the parent's row of the row `place`."""
+        return self._wide(writer, self._at(writer, place))
+
+    def clear(self, writer: Writer) -> None:
+        """Remove all rows."""
+        self._put(writer, "0", self.base)
+
+    def append(self, writer: Writer, place: Value, row: Value) -> None:
+        """Add a row of the parent to a list that has `place` rows."""
+        self._put(writer, row, self._at(writer, place))
+        self._put(writer, writer.let(f"add i64 {place}, 1"), self.base)
+
+    def _at(self, writer: Writer, place: Value) -> Value:
+        distance = writer.let(f"mul i64 {place}, {self.item}")
+        return writer.address(writer.address(self.base, distance), self.item)
+
+    def _wide(self, writer: Writer, address: Value) -> Value:
+        return writer.let(f"zext i32 {writer.read('i32', address, align=LIST_ENTRY_BYTES)} to i64")
+
+    def _put(self, writer: Writer, number: Value, address: Value) -> None:
+        narrow = writer.let(f"trunc i64 {number} to i32")
+        writer.line(f"store i32 {narrow}, ptr {address}, align {LIST_ENTRY_BYTES}")
 
 
 @final
@@ -222,8 +274,18 @@ def _loads(stores: tuple[Store, ...]) -> list[Address]:
     return [node.data for node in live(values) if node.op == "load"]
 
 
-def loop_addresses(loop: Loop) -> Iterator[Address]:
-    """Yield the addresses that a loop stores to, loads from and tests."""
+def loop_addresses(loop: Loop | Repeat) -> Iterator[Address]:
+    """Yield the addresses that a loop stores to, loads from and tests, with those of loops inside."""
+    if isinstance(loop, Repeat):
+        yield from () if loop.until is None else (loop.until,)
+        for item in loop.body:
+            if isinstance(item, Repeat):
+                yield from loop_addresses(item)
+            elif isinstance(item, Append):
+                yield from (item.condition, *(address for pair in item.values for address in pair))
+            else:
+                yield from (*(store.address for store in item.stores), *_loads(item.stores))
+        return
     for case, stores in enumerate(loop.cases):
         yield from (store.address for store in stores)
         yield from (*_loads(stores), *loop.flags(case))

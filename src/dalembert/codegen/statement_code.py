@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias, final
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
-from dalembert.codegen.memory import Hazards, Place, Tables, loop_hazards, row_hazards
+from dalembert.codegen.memory import Hazards, Place, RowList, Tables, loop_hazards, row_hazards
 from dalembert.codegen.outlining import Outliner, as_number
 from dalembert.codegen.schedule import (
     BREAK_STEP,
@@ -156,10 +156,9 @@ class Context:
 
     `places` of all arrays and float tables; `spills`, the spill slots, and `slots`, their number; `outliner`
     splits a large program into functions; `call` writes elementary functions, `calls` tells whether they
-    clobber registers; `sizes` of states; `lists` are the addresses of collected sets of rows, `indices` the
-    rows of the loops around; `homes` gives the slots of leaves, among the first `taken`, `share` whether
-    results may take their slots (see `allocate`); `entering` is called with the case of a loop that is
-    written next."""
+    clobber registers; `sizes` of states; `lists` are the collected sets of rows, `indices` the rows of the
+    loops around; `homes` gives the slots of leaves, among the first `taken`, `share` whether results may take
+    their slots (see `allocate`); `entering` is called with the case of a loop that is written next."""
 
     writer: Writer
     places: dict[str, Place]
@@ -173,10 +172,10 @@ class Context:
     taken: int = 0
     share: bool = False
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
-    entering: Callable[[Loop, int], None] = lambda loop, case: None
+    entering: Callable[[Loop | Repeat, int], None] = lambda loop, case: None
     functions: set[str] = field(default_factory=set)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    lists: dict[str, Value] = field(default_factory=dict)
+    lists: dict[str, RowList] = field(default_factory=dict)
     indices: dict[RowIndex, Value] = field(default_factory=dict)
 
     def schedule(self, values: list[Expression]) -> Instructions:
@@ -465,20 +464,16 @@ def _store_numbered(context: Context, address: Address, value: Value, row: Value
         writer.line(f"store {lane_type.element} {element}, ptr {target}, align {lane_type.bits // 8}")
 
 
-# Loops over rows. A collected set is a list of 32-bit integers: how many there are, then the row of the set's
-# parent for each.
+# Loops over rows.
 
 
 def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
     """Write a loop over the rows of a set, or of so many iterations, with the loops inside."""
     writer = context.writer
     for name in repeat.empties:
-        writer.write("i32", "0", context.lists[name])
-    collected = repeat.rows is not None and program.rows[repeat.rows].parent is not None
-    count: Value = str(repeat.count)
-    if repeat.rows is not None and collected:
-        count = writer.let(f"zext i32 {writer.read('i32', context.lists[repeat.rows], 0, 4)} to i64")
-    first: Value = ""
+        context.lists[name].clear(writer)
+    listed = None if repeat.rows is None else context.lists.get(repeat.rows)
+    first, count = "", str(repeat.count) if listed is None else listed.count(writer)
     if repeat.bounds is not None:
         first, count = (
             _entry(context, str(entry.table), _index(context, entry, "")) for entry in repeat.bounds
@@ -491,17 +486,24 @@ def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
             context.indices[RowIndex(repeat.name, level)] = place
             parent = program.rows[level].parent
             if parent is not None:
-                entry = writer.address(context.lists[level], writer.let(f"shl i64 {place}, 2"))
-                place = writer.let(f"zext i32 {writer.read('i32', entry, 4, 4)} to i64")
+                place = context.lists[level].entry(writer, place)
             level = parent
         for item in repeat.body:
-            if isinstance(item, Repeat):
-                emit_repeat(context, program, item)
-            elif isinstance(item, Append):
-                _emit_append(context, item)
-            elif isinstance(item, Straight):
-                emit_stores(context, item.stores, row_hazards(item.stores), number)
+            emit_item(context, program, repeat, item, number)
     writer.enter(end)
+
+
+def emit_item(
+    context: Context, program: Program, repeat: Repeat, item: Straight | Repeat | Append, number: Value
+) -> None:
+    """Write a statement of the body of a loop, in its iteration `number`."""
+    context.entering(repeat, 0)
+    if isinstance(item, Repeat):
+        emit_repeat(context, program, item)
+    elif isinstance(item, Append):
+        _emit_append(context, item)
+    else:
+        emit_stores(context, item.stores, row_hazards(item.stores), number)
 
 
 def _emit_append(context: Context, append: Append) -> None:
@@ -509,21 +511,16 @@ def _emit_append(context: Context, append: Append) -> None:
     writer, condition, rows = context.writer, append.condition, context.lists[append.to]
     holds = context.places[condition.array].load(writer, condition.offset)
     with writer.when(writer.any(writer.compare("une", holds, writer.constant(0.0)))):
-        count = writer.read("i32", rows, 0, 4)
-        place = writer.let(f"zext i32 {count} to i64")
+        place = rows.count(writer)
         address = append.entry
         index = _index(context, address, "")
         row = index if address.table is None else _entry(context, address.table, index)
-        at = writer.address(rows, writer.let(f"shl i64 {place}, 2"))
-        writer.line(
-            f"store i32 {writer.let(f'trunc i64 {row} to i32')}, ptr {writer.address(at, 4)}, align 4"
-        )
         for target, source in append.values:
             value = context.places[source.array].load(writer, source.offset)
             array = context.places[target.array]
             base = writer.address(array.base, writer.let(f"mul i64 {place}, {target.scale * array.item}"))
             array.store(writer, value, target.offset, base)
-        writer.line(f"store i32 {writer.let(f'add i32 {count}, 1')}, ptr {rows}, align 4")
+        rows.append(writer, place, row)
 
 
 def _index(context: Context, address: Address, index: Value) -> Value:

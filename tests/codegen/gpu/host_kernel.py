@@ -55,11 +55,11 @@ class HostKernel:
 
     def run(self, arrays: Sequence[tuple[int, int]], rows: int, *, grid: int | None = None) -> int:
         """Run all rows, one step; `arrays` are (address, bytes between rows) of inputs and outputs. The
-        result is the first refused row, or -1."""
+        result is the first refused row, or -1. `scratch` is then what threads have left in their memory."""
         info = self.source.info
         refused = np.full(1, -1, np.int64)
         grid = -(-rows // info.samples) if grid is None else grid
-        scratch = np.full(grid * info.block * info.scratch_bytes // 8 + 1, np.nan)
+        self.scratch = scratch = np.full(grid * info.block * info.scratch_bytes // 8 + 1, np.nan)
         more = [scratch.ctypes.data] if info.scratch_bytes else []
         flat = [number for array in arrays for number in array]
         self.launch([*flat, rows, self.tables.ctypes.data, refused.ctypes.data, *more], grid)

@@ -12,7 +12,7 @@ from tests.tracing.test_iteration import newton
 from dalembert import scalar
 from dalembert.codegen import compile_program, host_level
 from dalembert.codegen.gpu.shared_memory import FIRST_CELL, STORE_MARK, SpillSlots
-from dalembert.codegen.gpu.thread_code import without_exit_tests
+from dalembert.codegen.gpu.thread_loops import without_exit_tests
 from dalembert.codegen.ir import LaneType, Writer
 from dalembert.codegen.target import LEVELS
 from dalembert.tracing.expression import live

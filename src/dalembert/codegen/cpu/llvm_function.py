@@ -35,7 +35,16 @@ from typing import Final, final
 from dalembert.codegen.cpu.row_code import ROW_DISTANCES, OutputScheduler, RowBlocks, Source, chunks
 from dalembert.codegen.elementary import definitions
 from dalembert.codegen.ir import NEVER, TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
-from dalembert.codegen.memory import Layout, Place, Rollout, Tables, ranges_to_zero, stored_values
+from dalembert.codegen.memory import (
+    LIST_ENTRY_BYTES,
+    Layout,
+    Place,
+    Rollout,
+    RowList,
+    Tables,
+    ranges_to_zero,
+    stored_values,
+)
 from dalembert.codegen.outlining import (
     FUNCTION_INSTRUCTIONS,
     MAX_FUNCTION_LINES,
@@ -143,7 +152,7 @@ class _Kernel:
             arrays += (*self.carried, *program.outputs)
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
         self.lists = {
-            name: self.layout.reserve(4 * (1 + rows.size))
+            name: self.layout.reserve(LIST_ENTRY_BYTES * (1 + rows.size))
             for name, rows in program.rows.items()
             if rows.parent is not None
         }
@@ -175,7 +184,7 @@ class _Kernel:
             spills=Place(spills, self.type.size, self.type.align),
             outliner=self.outliner,
             sizes={spec.name: spec.size for spec in self.program.states},
-            lists={name: writer.address("%scratch", offset) for name, offset in self.lists.items()},
+            lists={name: RowList(writer.address("%scratch", at)) for name, at in self.lists.items()},
         )
         self._body()
         writer.enter("tail")

@@ -9,14 +9,22 @@ row. Rows past the end of the batch repeat its last row; they are never written 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, final
 
 from dalembert.codegen.gpu.launch import WARP_SIZE, Layout
 from dalembert.codegen.ir import LaneType, Value, Writer
-from dalembert.codegen.memory import Place, Rollout, Tables, loop_addresses, only_straight
-from dalembert.tracing.program import ArraySpec, Loop, Program
+from dalembert.codegen.memory import (
+    LIST_ENTRY_BYTES,
+    Place,
+    Rollout,
+    RowList,
+    Tables,
+    loop_addresses,
+    only_straight,
+)
+from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, Straight
 
 LOADS_IN_FLIGHT: Final = 8
 """Loads that are in flight at once."""
@@ -206,8 +214,8 @@ class RowCopier:
 #     direct    where the caller has them, in global memory
 #     local     the thread's own memory: small states
 #     cells     states at fixed positions, element by element among the spill slots (`slots`)
-#     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: states and
-#               carried values that find no room elsewhere
+#     scratch   global memory of the threads in flight, the 32 numbers of a warp side by side: families and
+#               lists of rows, states and carried values that find no room elsewhere
 #
 # Only local memory is lost between the phases of a kernel.
 
@@ -235,7 +243,8 @@ def gathered_columns(program: Program) -> int:
 @final
 class Arrays:
     """The memory spaces of all arrays: `shared` gives the column of an array in the samples' rows, `scratch`
-    its first element there; `gathered` names results; `width` of `most` columns are taken."""
+    and `lists` the first element of an array or of a list of rows there; `gathered` names results; `width` of
+    `most` columns are taken."""
 
     def __init__(
         self, program: Program, rollout: Rollout | None, lane_type: LaneType, layout: Layout
@@ -249,7 +258,8 @@ class Arrays:
         self.scratch: dict[str, int] = {}
         self.local: dict[str, int] = {}
         self.cells: dict[str, int] = {}
-        loops = [statement for statement in program.statements if isinstance(statement, Loop)]
+        self.lists: dict[str, int] = {}
+        loops = [statement for statement in program.statements if not isinstance(statement, Straight)]
         self.lean = bool(rollout is not None and loops and layout.values is not None)
         self.width = self.scratch_elements = 0
         self.most = max((layout.shared // (layout.samples * lane_type.size) - 1) // 2 * 2 + 1, 0)
@@ -264,18 +274,40 @@ class Arrays:
         for spec in program.outputs:
             if spec.name not in self.gathered and (spec.name in held or spec.size <= STAGED_RESULTS):
                 self._give(spec, needed=spec.name in held)
-        small = sum(spec.size for spec in program.states) * lane_type.size <= LOCAL_BYTES
-        # States of which iterations use different elements.
-        moving = {address.array for loop in loops for address in loop_addresses(loop) if address.scale}
-        for spec in program.states:
-            if small and layout.values is not None and spec.name not in moving:
-                self.cells[spec.name] = spec.size
-            elif small:
-                self.local[spec.name] = spec.size
-            else:
-                self._scratch(spec)
+        self._place_states(loops)
         self.base = {spec.name: f"%in{k}" for k, spec in enumerate(program.inputs)}
         self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
+
+    def _place_states(self, loops: Sequence[Loop | Repeat]) -> None:
+        """Choose the memory of states. Families of rows are in scratch memory, whatever their size."""
+        states = self.program.states
+        # States of which iterations use different elements.
+        moving = {address.array for loop in loops for address in loop_addresses(loop) if address.scale}
+        families = moving if self.program.has_rows else set()
+        others = sum(spec.size for spec in states if spec.name not in families)
+        small = others * self.type.size <= LOCAL_BYTES
+        for spec in states:
+            if not small or spec.name in families:
+                self._scratch(spec)
+            elif self.layout.values is not None and spec.name not in moving:
+                self.cells[spec.name] = spec.size
+            else:
+                self.local[spec.name] = spec.size
+        for name, rows in self.program.rows.items():
+            if rows.parent is not None:
+                self.lists[name] = self.scratch_elements
+                self.scratch_elements += -(-LIST_ENTRY_BYTES * (1 + rows.size) // self.type.size)
+
+    def row_lists(self, writer: Writer) -> dict[str, RowList]:
+        """Return the lists of the thread's collected sets; uses %scratch.warp and %lane.wide."""
+        if not self.lists:
+            return {}
+        lane = writer.let(f"mul i64 %lane.wide, {LIST_ENTRY_BYTES}")
+        mine, element = writer.address("%scratch.warp", lane), WARP_SIZE * self.type.size
+        return {
+            name: RowList(writer.address(mine, start * element), WARP_SIZE * LIST_ENTRY_BYTES)
+            for name, start in self.lists.items()
+        }
 
     def _gathered_results(self, *, small: bool) -> frozenset[str]:
         """Return the results whose distinct values fit into shared memory: a large one, and `small` ones."""

@@ -1,128 +1,41 @@
 """The phase of a kernel in which each thread does the arithmetic of its sample, or of one step of it.
 
-Beside straight-line code a thread has nested loops, and results too large for shared memory, in pieces.
+Beside straight-line code a thread has nested loops (`thread_loops.py`), and results too large for shared
+memory, in pieces.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Final, cast, final
 
 from dalembert.codegen.gpu.launch import BARRIER, BEGIN
 from dalembert.codegen.gpu.shared_memory import Arrays, SpillSlots
 from dalembert.codegen.gpu.single import call
 from dalembert.codegen.gpu.stages import Team
+from dalembert.codegen.gpu.thread_loops import (
+    emit_nest,
+    emit_rows,
+    estimated_runs,
+    frequency,
+    without_exit_tests,
+    without_row_exit_tests,
+)
 from dalembert.codegen.ir import NEVER, Value, Writer
-from dalembert.codegen.memory import Place, loop_addresses, only_straight, ranges_to_zero, without_zeros
+from dalembert.codegen.memory import Place, only_straight, ranges_to_zero, without_zeros
 from dalembert.codegen.outlining import Outliner
 from dalembert.codegen.schedule import BREAK_STEP, Instructions, Step, allocate, postorder
 from dalembert.codegen.statement_code import (
     Context,
     Position,
-    emit_case,
     emit_condition,
     emit_instructions,
-    emit_loop,
     emit_straight,
-    leave,
 )
 from dalembert.errors import CompileError
-from dalembert.tracing.expression import Address, Expression, replace_leaves
 from dalembert.tracing.program import Loop, Program, Repeat, Straight
-
-# Nested loops of a GPU thread.
-#
-# A `Loop` with inner loops is one sequence of parts, by a table: a b b b c, a b b b c, … A thread that
-# follows the table must find for each part its number and whether to skip it. If the sequence is a repetition
-# of single parts and repeated parts, it is written as two nested loops instead.
-#
-# The code of such loops is larger than the instruction caches. Warps that run it at different times fetch it
-# separately and stall on that; `together` the warps of a block begin each part at the same time, and run
-# another iteration as long as one of them needs it. A thread whose sample is done is idle in it.
-
-ESTIMATED_ITERATIONS: Final = 9
-"""The estimated number of iterations of a loop, for the choice of the most used slots."""
-
-ESTIMATED_INNER_ITERATIONS: Final = 20
-"""The estimated number of runs of the code of an inner loop."""
-
-Runs = list[tuple[int, int]]
-
-
-def frequency(loop: Loop, case: int) -> int:
-    """Return the estimated number of runs of a case; -1: the code before an inner loop."""
-    return (
-        ESTIMATED_INNER_ITERATIONS
-        if case >= 0 and loop.skips and loop.skips[case] is not None
-        else ESTIMATED_ITERATIONS
-    )
-
-
-def emit_nest(context: Context, program: Program, loop: Loop, *, together: bool = False) -> None:
-    """Write a loop and its inner loops."""
-    runs = _runs(program, loop)
-    if runs is None:
-        emit_loop(context, program, loop)
-        return
-    writer = context.writer
-    context.entering(loop, -1)
-    with writer.loop(loop.count // sum(times for _, times in runs)) as (counter, _, after):
-        done = None
-        if together and loop.until is not None:
-            # A round begins as long as one thread of the block is not done.
-            value = context.places[loop.until.array].load(writer, loop.until.offset)
-            done = writer.compare("une", value, writer.constant(0.0))
-            writer.require(writer.let(f"call i1 @any(i1 {writer.invert(done)})"), after)
-        else:
-            leave(context, loop.until, counter, after)
-        for number, (case, times) in enumerate(runs):
-            skip = loop.skips[case] if loop.skips else None
-            over = writer.label()
-            if done is not None:
-                if number:
-                    writer.line(BARRIER)
-                writer.leave(done, over)
-            if times == 1:
-                leave(context, skip, counter, over)
-                _write(context, program, loop, case, counter)
-                writer.jump(over)
-            else:
-                context.entering(loop, -1)
-                with writer.loop(times, after=over) as (inner_counter, *_):
-                    leave(context, skip, inner_counter, over)
-                    _write(context, program, loop, case, inner_counter)
-            writer.begin(over)
-
-
-def _write(context: Context, program: Program, loop: Loop, case: int, counter: Value) -> None:
-    context.entering(loop, case)
-    emit_case(context, program, loop, case, counter)
-
-
-def _runs(program: Program, loop: Loop) -> Runs | None:
-    """Return one period of the sequence as (case, times), or None if the sequence is not periodic."""
-    if not loop.count or loop.reverse or any(address.scale for address in loop_addresses(loop)):
-        return None
-    table = [0] * loop.count
-    if loop.kinds is not None:
-        table = [int(kind) for kind in program.tables[loop.kinds][: loop.count]]
-    last = table[-1]
-    length = table.index(last) + 1
-    if loop.count % length or table != table[:length] * (loop.count // length):
-        return None
-    runs = [(case, len(list(group))) for case, group in groupby(table[:length])]
-    if len({case for case, _ in runs}) < len(runs):
-        return None
-    for case, stores in enumerate(loop.cases):
-        ends = any(store.address == loop.until for store in stores)
-        if case != last and ends:
-            return None
-    return runs
-
 
 # Large results in pieces: each is computed into columns of shared memory and written as a part of a row.
 #
@@ -276,26 +189,6 @@ def _put(writer: Writer, place: Place, at: Value, value: Value) -> None:
     writer.store(value, place.base, writer.let(f"mul i64 {at}, {place.item}"), place.align)
 
 
-# Loops without exit tests in their steps, for a GPU thread.
-#
-# The step of a loop selects, for every carried value, the old value if the sample is done. The lanes of a CPU
-# need that, because they leave the loop together. A thread leaves as soon as its own sample is done, so that
-# inside the loop the exit flag is known to be zero.
-
-
-def without_exit_tests(loop: Loop) -> Loop:
-    """Return the loop with its exit flags replaced by zero, so that selects on them fold away."""
-    cases = []
-    for number, case in enumerate(loop.cases):
-
-        def leaf(node: Expression, flags: Collection[Address] = loop.flags(number)) -> Expression:
-            return node.graph.constant(0.0) if node.op == "load" and node.data in flags else node
-
-        new = replace_leaves([store.value for store in case], leaf)
-        cases.append(tuple(dataclasses.replace(store, value=new[store.value.index]) for store in case))
-    return dataclasses.replace(loop, cases=tuple(cases))
-
-
 UNLIMITED_REGISTERS: Final = 1_000_000
 """Registers to plan with if the assembler is to spill."""
 
@@ -333,7 +226,9 @@ class Compute:
             taken=arrays.inputs_end,
             share=True,
             entering=self._weigh,
+            sizes={spec.name: spec.size for spec in arrays.program.states},
         )
+        self.runs = dict(estimated_runs(self.program.statements))
         self.cells = {name: self.slots.state(size) for name, size in arrays.cells.items()}
         self.pieces: list[Piece] = []
         self.workers: list[list[str]] = []
@@ -372,6 +267,7 @@ class Compute:
         self.context.writer = self.writer
         cells = cast("dict[str, Place]", self.cells)  # they have what code at fixed positions uses of places
         self.context.places = self.arrays.places(self.writer) | cells
+        self.context.lists = self.arrays.row_lists(self.writer)
 
     def _close(self) -> list[str]:
         self.writer.lines += ["ret void", f"{NEVER}:", "ret void"]
@@ -384,8 +280,12 @@ class Compute:
         self._check()
         self._clear()
         context.homes = self._homes
-        barriers = [lambda: writer.line(BARRIER)] * self.layout.barriers
+        together, with_rows = self.layout.barriers > 0, self.program.has_rows
+        # Between loops over rows there are many straight parts, most of them short: one barrier before each.
+        barriers = [lambda: writer.line(BARRIER)] * (0 if with_rows else self.layout.barriers)
         for statement in self.program.statements:
+            if with_rows and together and not (isinstance(statement, Straight) and not statement.stores):
+                writer.line(BARRIER)
             if isinstance(statement, Straight):
                 sources = emit_straight(
                     context,
@@ -402,16 +302,16 @@ class Compute:
                     columns = self.slots.keep(set(slots.values()))
                     self._gather({p: columns[slot] for p, slot in slots.items()}, numbers)
             elif isinstance(statement, Repeat):
-                raise CompileError("a program with loops over rows has no GPU kernel yet")
+                emit_rows(context, self.program, without_row_exit_tests(statement), together=together)
+                self.slots.weight = 1
             else:
-                together = self.layout.barriers > 0
                 emit_nest(context, self.program, without_exit_tests(statement), together=together)
                 self.slots.weight = 1
         self._carry()
         return self._close()
 
-    def _weigh(self, loop: Loop, case: int) -> None:
-        self.slots.weight = frequency(loop, case)
+    def _weigh(self, loop: Loop | Repeat, case: int) -> None:
+        self.slots.weight = self.runs[loop.name] if isinstance(loop, Repeat) else frequency(loop, case)
 
     def _write_workers(self) -> dict[str, list[str]]:
         """Write the code of each worker, if several threads compute a sample; the phase is then empty."""
