@@ -19,6 +19,7 @@ from dalembert.call.cuda.device import FUNCTIONS
 CAPTURE_UNSUPPORTED = 900
 
 ATTRIBUTES = {75: 9, 76: 0, 16: 132, 97: 227 << 10}
+MEMORY = 16 << 30
 
 
 class FakeCuda:
@@ -81,6 +82,9 @@ class FakeCuda:
 
     def _cuDeviceGetAttribute(self, found: Any, number: int, handle: int) -> None:
         found._obj.value = ATTRIBUTES[number]
+
+    def _cuDeviceTotalMem(self, found: Any, handle: int) -> None:
+        found._obj.value = MEMORY
 
     def _cuDevicePrimaryCtxRetain(self, found: Any, handle: int) -> None:
         found._obj.value = 1000 + handle

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tests.cuda.fake_libcuda import FakeCuda, HostMemoryArray
 from tests.cuda.moving_states import states
+from tests.tracing.test_row_loops import N, springs
 
 import dalembert as da
 from dalembert.call.cuda.device import device
@@ -152,6 +153,28 @@ def test_scratch_memory_grows_with_the_rows_until_the_gpu_is_full(cuda: FakeCuda
     assert len(cuda.memory[large]) >= 3 * each
     assert kept(0, 1) == large
     assert kernel.scratch_bytes(10**9) == 4 * home.processors * each
+
+
+def test_loops_over_rows_take_turns_in_the_memory_there_is(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scratch memory grows with the rows that there may be; at most an eighth of the GPU's is taken."""
+    home = device(0)
+    model = da.models.pendulum()
+
+    def forces(model: Any, x: Any) -> Any:
+        return springs(x)
+
+    f = da.compile(forces, model, inputs={"x": (N,)})
+    x = np.random.default_rng(5).normal(size=(700, N))
+    each = (kernel := f._kernels.on_gpu(home)).info.block * kernel.info.scratch_bytes
+    assert kernel.scratch_bytes(10**9) == 4 * home.processors * each
+    for memory, blocks in ((8 * (3 * each) + 7, 3), (5, 1)):
+        monkeypatch.setattr(home, "memory", memory)
+        assert kernel.scratch_bytes(10**9) == blocks * each
+        found = da.compile(forces, model, inputs={"x": (N,)})(*on_gpu(x))
+        assert cuda.launches[-1]["grid"] == blocks
+        np.testing.assert_allclose(found.numpy(), f(x), rtol=1e-12, atol=1e-14)
 
 
 def test_scratch_memory_stays_until_its_launch(cuda: FakeCuda) -> None:

@@ -44,6 +44,7 @@ FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "cuDeviceGet": (_POINTER, _INT),
     "cuDeviceGetName": (_POINTER, _INT, _INT),
     "cuDeviceGetAttribute": (_POINTER, _INT, _INT),
+    "cuDeviceTotalMem_v2": (_POINTER, _INT),
     "cuDevicePrimaryCtxRetain": (_POINTER, _INT),
     "cuCtxGetCurrent": (_POINTER,),
     "cuCtxPushCurrent_v2": (_POINTER,),
@@ -241,6 +242,9 @@ class Device:
         self.capability = (self._attribute(MAJOR, handle), self._attribute(MINOR, handle))
         self.processors = self._attribute(PROCESSORS, handle)
         self.largest_shared = self._attribute(SHARED_OPTIN, handle)
+        size = ctypes.c_size_t()
+        known("cuDeviceTotalMem_v2", ctypes.byref(size), handle)
+        self.memory = size.value
         self._context = known.handle("cuDevicePrimaryCtxRetain", handle, doing=f"{self.name}: starting CUDA")
         self._constants: dict[bytes, _Constant] = {}
         self._lock = threading.Lock()

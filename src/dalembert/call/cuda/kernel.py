@@ -40,6 +40,10 @@ Place: TypeAlias = tuple[int, int]
 BLOCKS_A_PROCESSOR: Final = 4
 """Blocks under way on a multiprocessor, where each needs memory of its own."""
 
+SCRATCH_PART_OF_MEMORY: Final = 8
+"""The part of a GPU's memory, one over this, that the scratch memory of a launch may take: the rest is the
+caller's. Loops over thousands of rows need hundreds of kilobytes a sample."""
+
 
 @final
 class GpuKernel:
@@ -107,10 +111,13 @@ class GpuKernel:
             yield address
 
     def _blocks(self, rows: int) -> int:
-        """Return the blocks of a launch: for all rows, or as many as fill the GPU with scratch memory."""
+        """Return the blocks of a launch: for all rows; with scratch memory, as many as fill the GPU, or fewer
+        if the memory of these were too large a part of the GPU's."""
         blocks = -(-rows // self.info.samples)
         if self.info.scratch_bytes:
-            return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors)
+            room = self.device.memory // SCRATCH_PART_OF_MEMORY
+            most = max(room // (self.info.block * self.info.scratch_bytes), 1)
+            return min(blocks, BLOCKS_A_PROCESSOR * self.device.processors, most)
         if blocks > MOST_BLOCKS:
             raise ArgumentError(f"{self.name}: {rows} samples are too many for one launch")
         return blocks
