@@ -138,6 +138,7 @@ class Member(NamedTuple):
 
 
 def cluster_members(
+    tree: Tree,
     cluster: Cluster,
     moved: PerBody[Moved],
     handles: Sequence[Handle],
@@ -386,7 +387,7 @@ def _eliminate(
     handles = [Handle(body.inertia, moved[body][2]) for body in tree.bodies]
     eliminated = []
     for cluster in reversed(clusters):
-        members = cluster_members(cluster, moved, handles, a, prescribed)
+        members = cluster_members(tree, cluster, moved, handles, a, prescribed)
         try:
             elimination = eliminate_cluster(members, cluster, tau, prescribed)
         except ZeroDivisionError:

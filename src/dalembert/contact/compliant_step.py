@@ -51,6 +51,7 @@ from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_sy
 from dalembert.contact.options import Compliant
 from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import Memory, StepStart
+from dalembert.contact.tree_system import TreeMotion
 from dalembert.scalar import Family, Row, Scalar, is_zero, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import SymMat3, Vec3
 
@@ -172,11 +173,11 @@ def solve_compliant(
     eta, impulses = _iterate_solves(problem, v, surfaces)
     rest, diagonal, equalities = _joint_terms(problem, eta, v)
     B = factor_hessian(problem.system, {}, diagonal, equalities)
-    free = B.solve(rest)
-    correction = B.solve(_correction_impulses(problem, eta, v))
+    free = B.solve(rest).v
+    correction = B.solve(_correction_impulses(problem, eta, v)).v
     points = problem.points
     P = points.generalized(lambda row: impulses[row])
-    change = B.solve(P)
+    change = B.solve(P).v
 
     def gained(so_far: list[Scalar], row: Row) -> list[Scalar]:
         more = surfaces[row].spring_energy_gain(impulses[row])
@@ -206,16 +207,16 @@ def _iterate_solves(
 ) -> tuple[list[Scalar], Family[Vec3]]:
     """Repeat linear solves until hardly any impulse is cut; return eta and the impulses after cutting."""
     points = problem.points
-    near, given = points.contacts.near, points.velocities(v)
-    eta = _linear(
+    near, given = points.contacts.near, points.velocities(problem.system.motion(v))
+    first = _linear(
         problem, v, v, surfaces, near.each(lambda row: _linearise(surfaces[row], given[row], first=True))
     )
 
     def step(carry: Any) -> Any:
         eta, u, _, _ = carry
         linearised = near.each(lambda row: _linearise(surfaces[row], u[row], first=False))
-        eta = _linear(problem, eta, v, surfaces, linearised)
-        u = points.velocities(eta)
+        moved = _linear(problem, eta, v, surfaces, linearised)
+        u = points.velocities(moved)
         cut = near.each(lambda row: _cut(surfaces[row], u[row], linearised[row]))
 
         def lost(so_far: list[Scalar], row: Row) -> list[Scalar]:
@@ -223,9 +224,9 @@ def _iterate_solves(
             return [so_far[0] + impulse.dot(impulse), so_far[1] + square]
 
         whole, gone = near.fold(lost, [1e-30, 0.0])
-        return [eta, u, near.each(lambda row: cut[row][0]), gone / whole]
+        return [moved.v, u, near.each(lambda row: cut[row][0]), gone / whole]
 
-    carry: Any = [eta, points.velocities(eta), near.each(lambda row: Vec3.zero()), 1.0]
+    carry: Any = [first.v, points.velocities(first), near.each(lambda row: Vec3.zero()), 1.0]
     eta, _, kept, _ = loop(MAX_LINEAR_SOLVES - 1, step, carry, until=lambda carry: carry[3] < MAX_CUT_RATIO)
     return eta, kept
 
@@ -251,8 +252,8 @@ def _linear(
     before: Sequence[Scalar],
     surfaces: Family[CompliantPoint],
     linearised: Family[_Linearisation],
-) -> list[Scalar]:
-    """Return eta of (A + J^T G J) eta = p + J^T gamma_0."""
+) -> TreeMotion:
+    """Return the motion eta of (A + J^T G J) eta = p + J^T gamma_0."""
     p, diagonal, equalities = _joint_terms(problem, v, before)
     points = problem.points
 

@@ -31,7 +31,7 @@ from dalembert.contact.costs import (
     factor_hessian,
 )
 from dalembert.contact.point_set import PointSet
-from dalembert.contact.tree_system import TreeSystem
+from dalembert.contact.tree_system import TreeMotion, TreeSystem
 from dalembert.scalar import (
     Family,
     Row,
@@ -71,9 +71,9 @@ def solve_newton_system(
     equalities: Sequence[Equality],
     b: Sequence[Scalar],
     tolerance: float = CG_TOLERANCE,
-) -> list[Scalar]:
-    """Return x of H x = b; `hessian` of each point; `tolerance`: the residual as a fraction of b where points
-    are between moving bodies."""
+) -> TreeMotion:
+    """Return the motion x of H x = b; `hessian` of each point; `tolerance`: the residual as a fraction of b
+    where points are between moving bodies."""
     factors = factor_hessian(system, points.inertias(hessian), diagonal, equalities)
     if points.dynamic is None:
         return factors.solve(b)
@@ -81,7 +81,7 @@ def solve_newton_system(
 
     def apply_contact_hessian(v: Sequence[Scalar]) -> list[Scalar]:
         """Return J^T G J v of the points between moving bodies."""
-        motions = points.motions(system.velocities(v))
+        motions = points.motions(system.motion(v))
         return points.generalized(lambda row: hessians[row] @ points.velocity(row, motions), dynamic)
 
     def size(r: Sequence[Scalar]) -> Scalar:
@@ -89,7 +89,7 @@ def solve_newton_system(
 
     def step(carry: Any) -> Any:
         x, r, p, along, slope, _ = carry
-        z = factors.solve(r)
+        z = factors.solve(r).v
         falling = dot(r, z)
         beta = falling / slope
         p = [a + beta * c for a, c in zip(z, p, strict=True)]
@@ -105,7 +105,7 @@ def solve_newton_system(
     carry: Any = [none, list(b), none, none, 1.0, start]
     enough = tolerance * tolerance * start
     found: list[Scalar] = loop(MAX_CG_ITERATIONS, step, carry, until=lambda carry: carry[5] <= enough)[0]
-    return found
+    return system.motion(found)
 
 
 # The cost that a step with contact minimises: free motion and the terms of contact, limits and loops.
@@ -324,8 +324,9 @@ def solve(
     after `iterations`, for each sample separately.
     """
     newton = _Newton(problem, tolerance, LAST_UPDATE_ITERATION_RATIO * iterations, acting)
-    momentum = [a - b for a, b in zip(problem.system.times(v), problem.p, strict=True)]
-    u, laws = problem.points.velocities(v), problem.points.laws
+    motion, laws = problem.system.motion(v), problem.points.laws
+    momentum = [a - b for a, b in zip(problem.system.times(motion), problem.p, strict=True)]
+    u = problem.points.velocities(motion)
     begun = newton.update_friction(_Iterate(list(v), momentum, u, friction_bounds, [], 1.0, 0.0, 0.0))
     # At least one iteration: the residual of the guess, however small, would add up from step to step.
     begun = begun._replace(left=1.0)
@@ -372,7 +373,7 @@ class _Newton:
         """Return the next iterate."""
         problem, points = self.problem, self.problem.points
         laws, near = points.laws, points.contacts.near
-        d = solve_newton_system(
+        moved = solve_newton_system(
             problem.system,
             points,
             lambda row: laws[row].hessian(at.u[row], at.friction_bounds[row]),
@@ -380,15 +381,15 @@ class _Newton:
             problem.active_equalities(at.v),
             [-x for x in at.r],
         )
-        Ad, change = problem.system.times(d), points.velocities(d)
+        d, Ad, change = moved.v, problem.system.times(moved), points.velocities(moved)
         lines = near.each(lambda row: _along(laws[row], at.u[row], change[row], at.friction_bounds[row]))
         alpha = line_search(problem, at.v, d, lines, dot(d, at.r), dot(d, at.momentum), dot(d, Ad))
-        moved = at._replace(
+        reached = at._replace(
             v=[x + alpha * y for x, y in zip(at.v, d, strict=True)],
             momentum=[x + alpha * y for x, y in zip(at.momentum, Ad, strict=True)],
             u=near.each(lambda row: at.u[row] + change[row] * alpha),
         )
-        return self.update_friction(moved)
+        return self.update_friction(reached)
 
     def update_friction(self, at: _Iterate) -> _Iterate:
         """Update the friction bounds if that is due, and with them r and its relative size."""
@@ -450,7 +451,7 @@ def position_correction(
     equalities = problem.active_equalities(v, correcting=True)
     for equality in equalities:
         equality.add(-(equality.gap * equality.stiffness), total)
-    return solve_newton_system(problem.system, points, hessian, diagonal, equalities, total)
+    return solve_newton_system(problem.system, points, hessian, diagonal, equalities, total).v
 
 
 def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:

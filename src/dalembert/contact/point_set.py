@@ -9,14 +9,13 @@ couple bodies in any pattern, and are left to conjugate gradients (`newton.solve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
 from dalembert.contact.contacts import Contacts
 from dalembert.contact.costs import Point
-from dalembert.contact.tree_system import TreeSystem
-from dalembert.model.tree import PerBody
+from dalembert.contact.tree_system import TreeMotion, TreeSystem
 from dalembert.scalar import Family, Row, Rows, Scalar
 from dalembert.spatial import ArticulatedInertia, Force, Motion, SymMat3, Vec3
 
@@ -50,9 +49,9 @@ class PointSet:
         )
         return PointSet(contacts, system, laws, grounded, contacts.near.where(is_dynamic))
 
-    def motions(self, velocities: Sequence[Motion] | PerBody[Motion]) -> Family[Motion]:
+    def motions(self, motion: TreeMotion) -> Family[Motion]:
         """Return the velocities of bodies about the common origin as rows."""
-        return self.contacts.bodies.stack([*velocities, Motion.zero()])
+        return stack_motions(self.contacts, self.system, motion)
 
     def velocity(self, row: Row, motions: Family[Motion]) -> Vec3:
         """Return u of a point: the velocity of its second body relative to its first."""
@@ -60,9 +59,9 @@ class PointSet:
         u: Vec3 = relative.linear + relative.angular.cross(self.laws[row].arm)
         return u
 
-    def velocities(self, v: Sequence[Scalar]) -> Family[Vec3]:
+    def velocities(self, motion: TreeMotion) -> Family[Vec3]:
         """Return u of every point."""
-        motions = self.motions(self.system.velocities(v))
+        motions = self.motions(motion)
         return self.contacts.near.each(lambda row: self.velocity(row, motions))
 
     def generalized(self, impulse: Callable[[Row], Vec3], rows: Rows | None = None) -> list[Scalar]:
@@ -103,3 +102,9 @@ class PointSet:
         """Whether the first body of a grounded point may be the moving one."""
         still = self.system.is_still
         return any(still(second) and not still(first) for first, second in self.contacts.body_pairs)
+
+
+def stack_motions(contacts: Contacts, system: TreeSystem, motion: TreeMotion) -> Family[Motion]:
+    """Return the velocities of bodies and the world about the common origin as rows."""
+    moving = [system.velocity(motion, body) for body in range(len(system.carriers))]
+    return contacts.bodies.stack([*moving, Motion.zero()])

@@ -21,12 +21,12 @@ from dalembert.contact.costs import Point, factor_hessian, inverse_tree_masses, 
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, GaussSolution, StepSolution, position_correction, solve
 from dalembert.contact.options import Rigid
-from dalembert.contact.point_set import PointSet
+from dalembert.contact.point_set import PointSet, stack_motions
 from dalembert.contact.step_terms import Memory, StepStart, advance_state
 from dalembert.contact.tree_system import TreeFactor
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Family, Row, Scalar, logical_and, maximum, minimum, select, sqrt
-from dalembert.spatial import Motion, Transform, Vec3
+from dalembert.spatial import Transform, Vec3
 
 # The end of a step: velocities from impulses, with rebound, so that contact never adds energy.
 #
@@ -72,13 +72,14 @@ def rebound(
 ) -> Rebound:
     """Return the end of a step, from the inelastic solution; `factors` of B; `before`: the velocities before
     the step, along the same axes."""
-    others, momenta = problem.other_impulses(found.v, before), problem.system.times(before)
+    system = problem.system
+    others, momenta = problem.other_impulses(found.v, before), system.times(system.motion(before))
     acting = [p - m + x for p, m, x in zip(problem.p, momenta, others, strict=True)]
-    v_free = [x + y for x, y in zip(before, factors.solve(acting), strict=True)]
+    v_free = [x + y for x, y in zip(before, factors.solve(acting).v, strict=True)]
     points, forces = problem.points, found.forces
     near, laws = points.contacts.near, points.laws
     P_0 = points.generalized(lambda row: forces[row].impulse)
-    change_0 = factors.solve(P_0)
+    change_0 = factors.solve(P_0).v
     a, b = dot(P_0, change_0), dot(P_0, v_free)
     b_steps = 0.5 * (b + dot(P_0, before))
     s_0 = _passive_fraction(a, b, 0.0)
@@ -89,7 +90,7 @@ def rebound(
     normal = near.each(lambda row: forces[row].normal * s_0)
     more = _rebounding(points, normal, before, v_free, v, speed)
     P_1 = points.generalized(lambda row: laws[row].normal * more[row])
-    change_1 = factors.solve(P_1)
+    change_1 = factors.solve(P_1).v
     a, b = dot(P_1, change_1), dot(P_1, v)
     b_steps = 0.5 * (b + dot(P_1, before) + s_0 * dot(P_1, change_0))
     s_1 = minimum(_passive_fraction(a, b, work), _passive_fraction(a, b_steps, work_steps))
@@ -121,7 +122,7 @@ def _rebounding(
     The impulses of all points together changed the velocity of a point by u - u*; scaling all of them scales
     this change.
     """
-    closing, faster, now = (points.velocities(x) for x in (before, v_free, v))
+    closing, faster, now = (points.velocities(points.system.motion(x)) for x in (before, v_free, v))
 
     def more(row: Row) -> Scalar:
         n, e = points.laws[row].normal, points.contacts.restitution[row]
@@ -170,7 +171,7 @@ def _points(
     tree, bodies = system.axes.tree, contacts.bodies
     inverse_tree_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
     inverse_mass = bodies.stack([*point_inverse_masses(tree), 0.0])
-    motions = bodies.stack([*system.velocities(start.v), Motion.zero()]) if contacts.rebounds else None
+    motions = stack_motions(contacts, system, system.motion(start.v)) if contacts.rebounds else None
 
     def law(row: Row) -> Point:
         """Return the law of a point. Its admissible approach velocity is gap / dt; a point with restitution

@@ -40,7 +40,7 @@ from dalembert.contact.costs import (
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.point_set import PointSet
-from dalembert.contact.tree_system import TreeSystem, joint_axes
+from dalembert.contact.tree_system import TreeMotion, TreeSystem, joint_axes
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
@@ -225,18 +225,19 @@ def start_step(
     equalities = _loop_terms(given)
     resistances, springs = _resistance(given)
     system = TreeSystem.of(joint_axes(tree, q), resistances, inverse_mass)
-    seen = _middle(given, system)
-    turning = system.momenta(_drift(tree, q, seen))
+    motion = system.motion(v)
+    seen = _middle(given, system, motion)
+    turning = system.momenta(system.motion(_drift(tree, q, seen)))
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
     joints: list[JointLimit | JointDrive] = list(_limit_terms(given))
     joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]
     ranges = list(_range_terms(given))
-    return StepStart(q, v, dt, system, system.momenta(v), acting, bias, joints, equalities, ranges)
+    return StepStart(q, v, dt, system, system.momenta(motion), acting, bias, joints, equalities, ranges)
 
 
-def _middle(given: _Given, system: TreeSystem) -> list[Scalar]:
+def _middle(given: _Given, system: TreeSystem, motion: TreeMotion) -> list[Scalar]:
     """Return the velocities at which gyroscopic and Coriolis forces are evaluated.
 
     At v itself a tumbling body would gain (omega h)^2 of its energy in every step. So roots turn as in the
@@ -253,20 +254,20 @@ def _middle(given: _Given, system: TreeSystem) -> list[Scalar]:
             omega = Vec3(*own[:3])
             fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
             half = (0.5 * dt) / (1.0 + fourth * fourth)
-            own = [*(omega + _turn(body, omega, system, given.v) * half), *own[3:]]
+            own = [*(omega + _turn(body, omega, system, motion) * half), *own[3:]]
         result[body.v_slice] = velocity_relative_to_center(body, body.own_q(given.q), own)
     return result
 
 
-def _turn(body: Body, omega: Vec3, system: TreeSystem, v: Sequence[Scalar]) -> Vec3:
+def _turn(body: Body, omega: Vec3, system: TreeSystem, motion: TreeMotion) -> Vec3:
     """Return the angular acceleration of a root by gyroscopic forces, I^-1 (L x omega), with the inertia and
     the angular momentum of its whole tree, about the tree's centre or, for a ball joint, about the joint."""
-    carried, pose, origin = system.carried_inertia(body.index), system.axes.poses[body], system.axes.origin
-    point = carried.com if isinstance(body.joint, Free) else pose.p - origin
-    at = Transform(pose.R, point)
-    x, y, z = body.armature[:3]
+    carried, pose = system.carried_inertia(body.index), system.axes.poses[body]
+    point = carried.com if isinstance(body.joint, Free) else pose.p - system.axes.origin
+    at, (x, y, z) = Transform(pose.R, point), body.armature[:3]
     I = at.apply(carried).inertia + SymMat3(x, y, z, 0.0, 0.0, 0.0)
-    L = at.apply(system.carried_momentum(body.index, v)).angular + Vec3(x * omega.x, y * omega.y, z * omega.z)
+    L = at.apply(system.carried_momentum(body.index, motion)).angular
+    L = L + Vec3(x * omega.x, y * omega.y, z * omega.z)
     turn: Vec3 = I.inverse() @ L.cross(omega)
     return turn
 

@@ -19,7 +19,8 @@ has the I^a of the arcs that the body carries:
     [ U^T  D ] [ x ] = [ u ]                                                                              (4)
 
 Variables that `terms` or followers tie together are taken out at once, with D and U of several variables and
-the composite inertia of their arcs for I; D keeps its structural zeros.
+the composite inertia of their arcs for I; D keeps its structural zeros. The motion of a root with a free
+joint, on which no terms act, is I^-1 f: its variables are the coordinates of that motion in the root's frame.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, final
 
 from dalembert.algorithms.clusters import tied_sets
-from dalembert.algorithms.dense import Matrix
+from dalembert.algorithms.dense import Matrix, SymmetricFactor, factor
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import velocity_places
 from dalembert.model.body import Body
+from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_one, is_zero
@@ -129,62 +131,76 @@ def _scaled(x: Scalar, ratio: float) -> Scalar:
     return x if is_one(ratio) else x * ratio
 
 
+class TreeMotion(NamedTuple):
+    """Velocities v `(nv,)`, and the motion of what each arc carries; all arcs of a free root have that of the
+    root."""
+
+    v: list[Scalar]
+    arcs: list[Motion]
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class TreeSystem:
     """The parts of A: arcs, parents first; the inertia that each arc moves before the next one; the last arc
-    that moves each body (-1: none does); 1 / A_jj of every variable in the neutral configuration."""
+    that moves each body (-1: none does); about 1 / A_jj of every variable; the poses of roots with free
+    joints without terms of their own, relative to the origin, by their first arc."""
 
     axes: JointAxes
     arcs: list[Arc]
     inertias: list[RigidInertia]
     carriers: list[int]
     weights: list[Scalar]
+    free_roots: dict[int, Transform]
 
     @staticmethod
     def of(
         axes: JointAxes, resistances: Sequence[Sequence[Scalar]], inverse_masses: Sequence[Scalar]
     ) -> TreeSystem:
         """Return the system at the poses of `axes`; `resistances` of the variables of each body's joint,
-        `inverse_masses`: 1 / M_jj."""
-        arcs: list[Arc] = []
-        inertias: list[RigidInertia] = []
-        carriers: list[int] = []
-        weights = list(inverse_masses)
+        `inverse_masses`: about 1 / M_jj."""
+        found = TreeSystem(axes, [], [], [], list(inverse_masses), {})
         for body, resistance in zip(axes.tree.bodies, resistances, strict=True):
-            carrier = carriers[body.parent] if body.parent != WORLD else -1
-            own = zip(velocity_places(body), axes.S[body], body.armature, resistance, strict=True)
-            for places, s, armature, r in own:
-                arcs.append(Arc(carrier, places, s, armature, r))
-                inertias.append(RigidInertia.zero())
-                carrier = len(arcs) - 1
-                for place, ratio in places:
-                    weights[place] = weights[place] / (1.0 + weights[place] * (ratio * ratio) * r)
-            carriers.append(carrier)
-            if carrier >= 0:
-                pose = axes.poses[body]
-                moved = Transform(pose.R, pose.p - axes.origin).inverse_apply(body.inertia)
-                inertias[carrier] = inertias[carrier] + moved
-        return TreeSystem(axes, arcs, inertias, carriers, weights)
+            found._append(body, resistance)
+        return found
+
+    def _append(self, body: Body, resistance: Sequence[Scalar]) -> None:
+        """Append the arcs and the inertia of a body."""
+        axes, carrier = self.axes, self.carriers[body.parent] if body.parent != WORLD else -1
+        pose = Transform(axes.poses[body].R, axes.poses[body].p - axes.origin)
+        still = all(is_zero(x) for x in (*body.armature, *resistance))
+        if isinstance(body.joint, Free) and carrier < 0 and still:
+            self.free_roots[len(self.arcs)] = pose
+        own = zip(velocity_places(body), axes.S[body], body.armature, resistance, strict=True)
+        for places, s, armature, r in own:
+            self.arcs.append(Arc(carrier, places, s, armature, r))
+            self.inertias.append(RigidInertia.zero())
+            carrier = len(self.arcs) - 1
+            for place, ratio in places:
+                weight = self.weights[place]
+                self.weights[place] = weight / (1.0 + weight * (ratio * ratio) * r)
+        self.carriers.append(carrier)
+        if carrier >= 0:
+            self.inertias[carrier] = self.inertias[carrier] + pose.inverse_apply(body.inertia)
 
     def is_still(self, body: int) -> bool:
         """Return whether no joint moves a body, or the world."""
         return body == WORLD or self.carriers[body] < 0
 
-    def velocities(self, v: Sequence[Scalar]) -> PerBody[Motion]:
-        """Return the velocity of every body."""
-        motions = self._motions(v)
-        return PerBody([Motion.zero() if k < 0 else motions[k] for k in self.carriers])
-
-    def _motions(self, v: Sequence[Scalar]) -> list[Motion]:
+    def motion(self, v: Sequence[Scalar]) -> TreeMotion:
+        """Return the motion at the velocities v."""
         found: list[Motion] = []
         for arc in self.arcs:
             own = arc.axis * arc.rate(v)
             found.append(own if arc.parent < 0 else found[arc.parent] + own)
-        return found
+        return TreeMotion(list(v), found)
+
+    def velocity(self, motion: TreeMotion, body: int) -> Motion:
+        """Return the velocity of a body about the origin."""
+        return Motion.zero() if self.is_still(body) else motion.arcs[self.carriers[body]]
 
     def impulses(self, wrenches: Mapping[int, Force]) -> list[Scalar]:
-        """Return J^T f `(nv,)` of impulses on bodies about the origin."""
+        """Return J^T f `(nv,)` of impulses about the origin on bodies that move."""
         own = [Force.zero()] * len(self.arcs)
         for body, wrench in wrenches.items():
             k = self.carriers[body]
@@ -197,54 +213,63 @@ class TreeSystem:
             arc.add(total, arc.axis.dot(force))
         return total
 
-    def _carried_momenta(self, v: Sequence[Scalar]) -> list[Force]:
+    def _carried_momenta(self, motion: TreeMotion) -> list[Force]:
         """Return the momentum of all that each arc carries."""
-        own = [I * motion for I, motion in zip(self.inertias, self._motions(v), strict=True)]
-        return _carried(self.arcs, own)
+        return _carried(self.arcs, [I * x for I, x in zip(self.inertias, motion.arcs, strict=True)])
 
-    def carried_momentum(self, body: int, v: Sequence[Scalar]) -> Force:
+    def carried_momentum(self, body: int, motion: TreeMotion) -> Force:
         """Return the momentum of a moving body and of all that it carries, about the origin."""
-        return self._carried_momenta(v)[self.carriers[body]]
+        return self._carried_momenta(motion)[self.carriers[body]]
 
     def carried_inertia(self, body: int) -> RigidInertia:
         """Return the inertia of a moving body and of all that it carries."""
         return _carried(self.arcs, self.inertias)[self.carriers[body]]
 
-    def momenta(self, v: Sequence[Scalar]) -> list[Scalar]:
+    def momenta(self, motion: TreeMotion) -> list[Scalar]:
         """Return M v `(nv,)`: (1) without resistances."""
-        total = self._project(self._carried_momenta(v))
+        total = self._project(self._carried_momenta(motion))
         for arc in self.arcs:
             if not is_zero(arc.armature):
-                arc.add(total, arc.armature * arc.rate(v))
+                arc.add(total, arc.armature * arc.rate(motion.v))
         return total
 
-    def times(self, v: Sequence[Scalar]) -> list[Scalar]:
+    def times(self, motion: TreeMotion) -> list[Scalar]:
         """Return A v `(nv,)`."""
-        total = self.momenta(v)
+        total = self.momenta(motion)
         for arc in self.arcs:
             if not is_zero(arc.resistance):
-                arc.add(total, arc.resistance * arc.rate(v))
+                arc.add(total, arc.resistance * arc.rate(motion.v))
         return total
 
     def factor(self, hessians: Mapping[int, ArticulatedInertia], terms: Matrix) -> TreeFactor:
-        """Factor A with Hessians of bodies and `terms`, of which the lower triangle is read."""
+        """Factor A with Hessians of bodies that move, and `terms`, of which the lower triangle is read."""
         inertias: list[Inertia] = list(self.inertias)
         for body, hessian in hessians.items():
             k = self.carriers[body]
             inertias[k] = inertias[k] + hessian
-        parts = []
-        for members in reversed(self._tied(terms)):
-            part = _eliminate(self.arcs, members, inertias, terms)
-            parts.append(part)
-        return TreeFactor(self.arcs, parts)
+        free = {k: X for k, X in self.free_roots.items() if not self._has_terms(k, terms)}
+        parts: list[ArcPart | FreePart] = []
+        for members in reversed(self._tied(terms, [set(range(k, k + FREEDOMS)) for k in free])):
+            first = members[0]
+            if first in free:
+                parts.append(FreePart.of(members, self.arcs, free[first], inertias[members[-1]]))
+            else:
+                parts.append(ArcPart.of(members, self.arcs, inertias, terms))
+        return TreeFactor(len(self.arcs), parts)
 
-    def _tied(self, terms: Matrix) -> list[list[int]]:
-        """Return the sets of arcs to take out together, each after that which carries it."""
+    def _has_terms(self, first: int, terms: Matrix) -> bool:
+        """Return whether terms act on the variables of a free root."""
+        own = {place for arc in self.arcs[first : first + FREEDOMS] for place, _ in arc.places}
+        return any(not is_zero(row[j]) for i, row in enumerate(terms) for j in range(i + 1) if own & {i, j})
+
+    def _tied(self, terms: Matrix, groups: list[set[int]]) -> list[list[int]]:
+        """Return the sets of arcs to take out together, each after that which carries it: those of `groups`,
+        those of one variable, and those that terms tie."""
         users: list[set[int]] = [set() for _ in terms]
         for k, arc in enumerate(self.arcs):
             for place, _ in arc.places:
                 users[place].add(k)
-        groups = [set().union(*(users[place] for place, _ in arc.places)) for arc in self.arcs]
+        groups = groups + [set().union(*(users[place] for place, _ in arc.places)) for arc in self.arcs]
         for i, row in enumerate(terms):
             groups.append(users[i].union(*(users[j] for j in range(i) if not is_zero(row[j]))))
         return tied_sets([arc.parent for arc in self.arcs], [group for group in groups if len(group) > 1])
@@ -262,57 +287,114 @@ def _carried(arcs: Sequence[Arc], own: Sequence[Sum]) -> list[Sum]:
     return total
 
 
-class Part(NamedTuple):
-    """Arcs taken out together, parents first, with the independent variables `places`, and the arc `base`
-    that carries them; rows of the factor of (4), the base's first unless that is the world."""
+@final
+@dataclass(frozen=True, slots=True)
+class ArcPart:
+    """Arcs taken out together, parents first, each by its number; their independent variables, and the arc
+    `base` that carries them; rows of the factor of (4), the base's first unless that is the world."""
 
     base: int
-    arcs: list[int]
+    arcs: list[tuple[int, Arc]]
     places: list[int]
     rows: list[dict[int, Scalar]]
     reciprocals: list[Scalar]
 
-    @property
-    def border(self) -> int:
-        """The number of rows of the base."""
-        return 0 if self.base < 0 else FREEDOMS
+    @staticmethod
+    def of(members: Sequence[int], arcs: Sequence[Arc], inertias: list[Inertia], terms: Matrix) -> ArcPart:
+        """Take arcs out of the equations by (2); add the I^a that is left to the inertia of their base."""
+        base = min(arcs[k].parent for k in members)
+        places = sorted({place for k in members for place, _ in arcs[k].places})
+        border = 0 if base < 0 else FREEDOMS
+        where = {place: number for number, place in enumerate(places, start=border)}
+        lower: list[dict[int, Scalar]] = [{} for _ in range(border + len(places))]
+        for k in reversed(members):
+            arc, inertia = arcs[k], inertias[k]
+            if arc.parent != base:
+                inertias[arc.parent] = inertias[arc.parent] + inertia
+            elif base >= 0:
+                for i, row in enumerate(inertia.matrix()):
+                    for j in range(i + 1):
+                        _add(lower, i, j, row[j])
+            U = inertia * arc.axis
+            for place, ratio in arc.places:
+                for number, x in enumerate(U.to_list()[:border]):
+                    _add(lower, where[place], number, _scaled(x, ratio))
+            _add_products(lower, where, arc, arc, arc.axis.dot(U) + arc.armature + arc.resistance)
+            above = arc.parent
+            while above != base:
+                _add_products(lower, where, arc, arcs[above], arcs[above].axis.dot(U))
+                above = arcs[above].parent
+        for place in places:
+            for other in places[: where[place] - border + 1]:
+                _add(lower, where[place], where[other], terms[place][other])
+        rows, reciprocals = _factor(lower, border)
+        if base >= 0:
+            left = ArticulatedInertia.from_upper(lambda i, j: lower[j].get(i, 0.0))
+            inertias[base] = left + inertias[base]
+        return ArcPart(base, [(k, arcs[k]) for k in members], places, rows, reciprocals)
+
+    def gather(self, x: list[Scalar], forces: list[Force]) -> None:
+        """Put D^-1 u into x, and add p^a to the force on the base."""
+        total, border = Force.zero(), len(self.rows) - len(self.places)
+        for k, arc in reversed(self.arcs):
+            arc.add(x, -arc.axis.dot(forces[k]))
+            if arc.parent == self.base:
+                total = total + forces[k]
+            else:
+                forces[arc.parent] = forces[arc.parent] + forces[k]
+        column = [-y for y in total.to_list()[:border]] + [x[place] for place in self.places]
+        for k in reversed(range(border, len(column))):
+            for i, a in self.rows[k].items():
+                column[i] = column[i] - a * column[k]
+        if self.base >= 0:
+            forces[self.base] = forces[self.base] - Force.of(column[:FREEDOMS])
+        for k, place in enumerate(self.places, start=border):
+            x[place] = column[k] * self.reciprocals[k]
+
+    def move(self, x: list[Scalar], motions: list[Motion]) -> None:
+        """Put the solution into x, and find the motions that it gives."""
+        column = motions[self.base].to_list() if self.base >= 0 else []
+        for k, place in enumerate(self.places, start=len(column)):
+            column.append(x[place])
+            for i, a in self.rows[k].items():
+                column[k] = column[k] - a * column[i]
+            x[place] = column[k]
+        for k, arc in self.arcs:
+            own = arc.axis * arc.rate(x)
+            motions[k] = own if arc.parent < 0 else motions[arc.parent] + own
 
 
-def _eliminate(arcs: Sequence[Arc], members: Sequence[int], inertias: list[Inertia], terms: Matrix) -> Part:
-    """Take arcs out of the equations by (2); add the I^a that is left to the inertia of their base."""
-    base = min(arcs[k].parent for k in members)
-    places = sorted({place for k in members for place, _ in arcs[k].places})
-    border = 0 if base < 0 else FREEDOMS
-    where = {place: border + number for number, place in enumerate(places)}
-    lower: list[dict[int, Scalar]] = [{} for _ in range(border + len(places))]
-    whole: Inertia = RigidInertia.zero()
-    for k in reversed(members):
-        arc, inertia = arcs[k], inertias[k]
-        if arc.parent == base:
-            whole = inertia + whole
-        else:
-            inertias[arc.parent] = inertias[arc.parent] + inertia
-        U = inertia * arc.axis
-        for place, ratio in arc.places:
-            for number, x in enumerate(U.to_list()[:border]):
-                _add(lower, where[place], number, _scaled(x, ratio))
-        _add_products(lower, where, arc, arc, arc.axis.dot(U) + arc.armature + arc.resistance)
-        above = arc.parent
-        while above != base:
-            _add_products(lower, where, arc, arcs[above], arcs[above].axis.dot(U))
-            above = arcs[above].parent
-    for place in places:
-        for other in places[: where[place] - border + 1]:
-            _add(lower, where[place], where[other], terms[place][other])
-    if base >= 0:
-        for i, row in enumerate(whole.matrix()):
-            for j in range(i + 1):
-                _add(lower, i, j, row[j])
-    rows, reciprocals = _factor(lower, border)
-    if base >= 0:
-        left = ArticulatedInertia.from_upper(lambda i, j: lower[j].get(i, 0.0))
-        inertias[base] = inertias[base] + left
-    return Part(base, list(members), places, rows, reciprocals)
+@final
+@dataclass(frozen=True, slots=True)
+class FreePart:
+    """A root with a free joint: its arcs, its variables, its pose, the factors of its articulated inertia."""
+
+    arcs: Sequence[int]
+    places: list[int]
+    pose: Transform
+    inertia: SymmetricFactor
+
+    @staticmethod
+    def of(members: Sequence[int], arcs: Sequence[Arc], pose: Transform, inertia: Inertia) -> FreePart:
+        """Factor the articulated inertia of the root."""
+        places = [place for k in members for place, _ in arcs[k].places]
+        return FreePart(members, places, pose, factor(inertia.matrix()))
+
+    def gather(self, x: list[Scalar], forces: list[Force]) -> None:
+        """Leave the impulses on the joint in x: the world needs no force."""
+        own = self.pose.inverse_apply(Force.of([x[place] for place in self.places]))
+        forces[self.arcs[-1]] = own - forces[self.arcs[-1]]
+        motion = Motion.of(self.inertia.solve(forces[self.arcs[-1]].to_list()))
+        for place, y in zip(self.places, motion.to_list(), strict=True):
+            x[place] = y
+
+    def move(self, x: list[Scalar], motions: list[Motion]) -> None:
+        """Put the coordinates of the motion of the root in its own frame into x."""
+        motion = Motion.of([x[place] for place in self.places])
+        for k in self.arcs:
+            motions[k] = motion
+        for place, y in zip(self.places, self.pose.apply(motion).to_list(), strict=True):
+            x[place] = y
 
 
 def _add(lower: list[dict[int, Scalar]], i: int, j: int, x: Scalar) -> None:
@@ -353,50 +435,18 @@ def _factor(lower: list[dict[int, Scalar]], border: int) -> tuple[list[dict[int,
 @final
 @dataclass(frozen=True, slots=True)
 class TreeFactor:
-    """The factors of a tree's system: parts taken out in this order."""
+    """The factors of a tree's system: parts of its arcs, in the order in which they are taken out."""
 
-    arcs: Sequence[Arc]
-    parts: Sequence[Part]
+    arcs: int
+    parts: Sequence[ArcPart | FreePart]
 
-    def solve(self, b: Sequence[Scalar]) -> list[Scalar]:
-        """Return x of A x = b, by (3): forces inward, motions outward."""
+    def solve(self, b: Sequence[Scalar]) -> TreeMotion:
+        """Return x of A x = b and the motions that it gives, by (3): forces inward, motions outward."""
         x = list(b)
-        forces = [Force.zero()] * len(self.arcs)
+        forces = [Force.zero()] * self.arcs
         for part in self.parts:
-            self._gather(part, x, forces)
-        motions = [Motion.zero()] * len(self.arcs)
+            part.gather(x, forces)
+        motions = [Motion.zero()] * self.arcs
         for part in reversed(self.parts):
-            self._move(part, x, motions)
-        return x
-
-    def _gather(self, part: Part, x: list[Scalar], forces: list[Force]) -> None:
-        """Put D^-1 u of a part into x, and add its p^a to the force on its base."""
-        total = Force.zero()
-        for k in reversed(part.arcs):
-            arc, p = self.arcs[k], forces[k]
-            arc.add(x, -arc.axis.dot(p))
-            if arc.parent == part.base:
-                total = total + p
-            else:
-                forces[arc.parent] = forces[arc.parent] + p
-        column = [-y for y in total.to_list()[: part.border]] + [x[place] for place in part.places]
-        for k in reversed(range(part.border, len(column))):
-            for i, a in part.rows[k].items():
-                column[i] = column[i] - a * column[k]
-        if part.base >= 0:
-            forces[part.base] = forces[part.base] - Force.of(column[:FREEDOMS])
-        for k, place in enumerate(part.places, start=part.border):
-            x[place] = column[k] * part.reciprocals[k]
-
-    def _move(self, part: Part, x: list[Scalar], motions: list[Motion]) -> None:
-        """Put the solution of a part into x, and find the motions that it gives."""
-        column = motions[part.base].to_list() if part.base >= 0 else []
-        for k, place in enumerate(part.places, start=part.border):
-            column.append(x[place])
-            for i, a in part.rows[k].items():
-                column[k] = column[k] - a * column[i]
-            x[place] = column[k]
-        for k in part.arcs:
-            arc = self.arcs[k]
-            own = arc.axis * arc.rate(x)
-            motions[k] = own if arc.parent < 0 else motions[arc.parent] + own
+            part.move(x, motions)
+        return TreeMotion(x, motions)

@@ -122,7 +122,7 @@ def many_rows(count: int) -> Program:
 
     def near(x):
         nodes, pairs = scalar.rows(count, like=x), scalar.rows(len(first), like=x)
-        at, one, two = nodes.stack(x), pairs.links(nodes, first), pairs.links(nodes, second)
+        at, one, two = nodes.stack([-y for y in x]), pairs.links(nodes, first), pairs.links(nodes, second)
         found = pairs.where(lambda i: absolute(at[one[i]] - at[two[i]]) < 0.1)
 
         def force(i):
@@ -164,7 +164,7 @@ def test_threads_write_to_their_own_scratch_memory(dtype, size):
     first, second = np.triu_indices(count, 1)
     for warp in range(4):
         numbers = warps[warp].view(dtype).reshape(-1, 32)
-        for name, values in (("loop 0 rows", given), ("loop 2 sums", sums)):
+        for name, values in (("loop 0 rows", -given), ("loop 2 sums", sums)):
             own = numbers[arrays.scratch[name] :][:count]
             assert np.array_equal(own, values[32 * warp : 32 * warp + 32].T)
         entries = warps[warp][arrays.lists["rows 2"] * 32 * size :].view(np.int32).reshape(-1, 32)
