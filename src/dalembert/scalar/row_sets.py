@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, final
 
 import numpy as np
 
@@ -39,8 +39,9 @@ from dalembert.scalar.kinds import FLOAT, Scalar, find
 T = TypeVar("T")
 Carry = TypeVar("Carry")
 
-Row: TypeAlias = Any
-"""One row while code runs over it: an index of families and columns, nothing to compute with."""
+
+class Row(Protocol):
+    """One row while code runs over it: an index of families, nothing to compute with."""
 
 
 class Named(NamedTuple):
@@ -155,13 +156,23 @@ def rows(count: int, *, like: Any) -> Rows:
 # that its set was collected from.
 
 
+def _place(row: Row, rows: _PlainRows) -> int:
+    """Return the place of a row in one of the sets that it belongs to."""
+    places = cast("dict[Any, int]", row)
+    if rows not in places:
+        raise ArgumentError(
+            "a family is indexed by rows of its own set, of sets collected from it, or by links"
+        )
+    return places[rows]
+
+
 @final
 class _PlainFamily(Family[Any]):
     def __init__(self, of: _PlainRows, values: Sequence[Any]) -> None:
         self._rows, self._values = of, list(values)
 
     def __getitem__(self, row: Row) -> Any:
-        return self._values[row[self._rows]]
+        return self._values[_place(row, self._rows)]
 
     def at(self, number: int) -> Any:
         return self._values[number]
@@ -215,9 +226,10 @@ class _PlainRows(Rows):
                     if isinstance(row, dict):
                         found[row[self]] = value
                         continue
-                    for k in {int(x) for x in np.ravel(row) if 0.0 <= x < len(found)}:
+                    number: Any = row
+                    for k in {int(x) for x in np.ravel(number) if 0.0 <= x < len(found)}:
                         old = value if found[k] is None else found[k]
-                        here = np.floor(row) == k
+                        here = np.floor(number) == k
                         new = [
                             FLOAT.select(here, a, b) if np.ndim(here) == 0 else np.where(here, a, b)
                             for a, b in zip(leaves(value), leaves(old), strict=True)
@@ -232,7 +244,7 @@ class _PlainRows(Rows):
         sums = [list(start) for _ in to._places]
         for place in self._places:
             for row, value in step(place):
-                k = row[to]
+                k = _place(row, to)
                 sums[k] = [a + b for a, b in zip(sums[k], leaves(value), strict=True)]
         return _PlainFamily(to, [rebuild(zero, item) for item in sums])
 
@@ -242,7 +254,13 @@ class _PlainRows(Rows):
             for source in sources
             for place in source.rows._places  # type: ignore[attr-defined]
             for item in source.step(place)
-            if np.any(item.condition)
+            if _may_hold(item.condition)
         ]
-        found = _PlainRows(self, [item.row for item in named])
+        found = _PlainRows(self, [cast("dict[Any, int]", item.row) for item in named])
         return found, found.stack([item.value for item in named])
+
+
+def _may_hold(condition: Scalar) -> bool:
+    """Return whether a condition holds in any sample; a symbolic one may."""
+    known = isinstance(condition, bool | np.bool_ | np.ndarray)
+    return bool(np.any(condition)) if known else True

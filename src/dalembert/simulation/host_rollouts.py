@@ -21,7 +21,7 @@ from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.simulation.drives import Asked, Callback, Series, series
-from dalembert.simulation.initial_state import overlaps, require_closed_loops, require_finite
+from dalembert.simulation.initial_state import overlap_message, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observer, evaluate_observers
 from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, REJECTED, StepPlan, reported_gain
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
@@ -247,12 +247,12 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     rejected = np.zeros(batch, bool)
     if check != "off":
         rejected |= require_closed_loops(model, *begun, time[..., 0], values, flag=check == "flag")
-    said = None if check == "off" else overlaps(model, plan.scene, lambda: plan.points, begun[0], values)
-    if said is not None:
+    interrupted = _advance(run, asked.progress, callback, check)
+    said = overlap_message(run.state["overlap"], lambda: plan.points) if "overlap" in run.state else None
+    if said is not None and check != "off" and run.done:
         soft = isinstance(plan.contact, Compliant)
         how = "springs part them" if soft else "they are moved apart without a push"
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
-    interrupted = _advance(run, asked.progress, callback, check)
     if check == "flag":
         rejected |= (run.refused_at >= 0) | ~np.isfinite(np.concatenate(begun, axis=-1)).all(axis=-1)
     memory = [item.array for item in frames]

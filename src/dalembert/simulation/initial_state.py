@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 
 from dalembert.algorithms.constraints import constraint_equations
-from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.call.arguments import Array
-from dalembert.contact.collision import Scene
 from dalembert.errors import ArgumentError, StateError
 from dalembert.model.model import Model
-from dalembert.model.tree import Tree
-from dalembert.scalar import Row, Scalar, minimum, select
 from dalembert.simulation.distances import compiled_for_pairs
 
 MAX_LOOP_GAP = 1e-2
@@ -76,37 +72,17 @@ def require_closed_loops(
     return found
 
 
-def overlaps(
-    model: Model,
-    scene: Scene,
-    names: Callable[[], Sequence[tuple[str, str]]],
-    q: Array,
-    parameters: Mapping[str, Array],
-) -> str | None:
-    """Return a message about shapes that overlap at the start, or None."""
-    if not scene.pairs:
-        return None
-
-    def deepest(tree: Tree, q: Any) -> Any:
-        contacts = scene.contacts(forward_kinematics(tree, q), None, 0.0, q)
-
-        def deeper(found: list[Scalar], row: Row) -> list[Scalar]:
-            gap = contacts.points[row].gap
-            return [minimum(gap, found[0]), select(gap < found[0], contacts.number[row], found[1])]
-
-        return contacts.near.fold(deeper, [0.0, -1.0])
-
-    shapes = {"q": (model.nq,)}
-    kernel = compiled_for_pairs(model, "deepest overlap", deepest, shapes, scene.pairs, tuple(parameters))
-    found = kernel(q, parameters=parameters) if parameters else kernel(q)
+def overlap_message(found: Array, names: Callable[[], Sequence[tuple[str, str]]]) -> str | None:
+    """Return a message about shapes that overlap at the start, or None; `found (…, 2)`: the least gap of each
+    sample and the number of its point, `names` of the points."""
     gap = found[..., 0]
     deep = gap < -MIN_REPORTED_OVERLAP
     if not np.any(deep):
         return None
     place = np.unravel_index(int(np.nanargmin(gap)), gap.shape)
     first, second = names()[int(found[(*place, 1)])]
-    of = f" of {deep.sum()} samples" if q.ndim > 1 else ""
-    sample = f" in sample {tuple(int(x) for x in place)}" if q.ndim > 1 else ""
+    of = f" of {deep.sum()} samples" if gap.ndim else ""
+    sample = f" in sample {tuple(int(x) for x in place)}" if gap.ndim else ""
     return (
         f'shapes{of} overlap at the start; deepest are "{first}" and "{second}", '
         f"by {-gap[place] * 1e3:.1f} mm{sample}"

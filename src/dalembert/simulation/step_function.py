@@ -39,7 +39,18 @@ from dalembert.contact.step import ContactStep, balance_energy, contact_step, ro
 from dalembert.contact.step_terms import Motor
 from dalembert.errors import ArgumentError
 from dalembert.model.model import Model
-from dalembert.scalar import Row, Scalar, absolute, logical_and, logical_or, loop, maximum, select, sqrt
+from dalembert.scalar import (
+    Row,
+    Scalar,
+    absolute,
+    logical_and,
+    logical_or,
+    loop,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, recorded_policy
 from dalembert.spatial import Vec3
@@ -241,6 +252,8 @@ class StepPlan:
         found: dict[str, Any] = dict.fromkeys(self.carried_results, 0.0)
         if "memory" in found:
             found["memory"] = self.memory
+        if "overlap" in found:
+            found["overlap"] = [0.0, -1.0]
         if "energy" in found:
             found["energy"] = [0.0] * len(EnergyWatch._fields)
         if "account" in found:
@@ -279,6 +292,7 @@ class StepPlan:
         names = ["q", "v", "lasted", "fault"]
         names += ["energy"] * self.is_watched
         names += ["memory"] * bool(self.pairs)
+        names += ["overlap"] * (self.watch and bool(self.pairs))
         names += ["account"] * (self.contact is not None)
         names += ["work"] * self.work
         return {name: place for place, name in enumerate(names)}
@@ -385,6 +399,8 @@ class StepPlan:
         if contacts is not None:
             rate = select(good, 1.0 / dt, 0.0)
             found["memory"] = kept
+            if self.watch:
+                found["overlap"] = _deepest(contacts, given["lasted"] <= 0.0, given["overlap"])
             if self.record:
                 found["contact"] = self._recorded(contacts, after, rate, [q, dt])
             if self.loads:
@@ -578,6 +594,19 @@ def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
     for x in values:
         total = total + absolute(x)
     return total <= bound
+
+
+def _deepest(contacts: Contacts, first: Scalar, known: Sequence[Scalar]) -> list[Scalar]:
+    """Return the least gap [m] below zero and the number of its point in a first step, else what is known."""
+
+    def deeper(found: list[Scalar], row: Row) -> list[Scalar]:
+        gap = contacts.points[row].gap
+        return [minimum(gap, found[0]), select(gap < found[0], contacts.number[row], found[1])]
+
+    def look(carry: list[Scalar]) -> list[Scalar]:
+        return [*contacts.near.fold(deeper, [0.0, -1.0]), 1.0]
+
+    return loop(1, look, [*known, select(first, 0.0, 1.0)], until=lambda carry: carry[2] > 0.0)[:2]
 
 
 def _loads(model: Model, contacts: Contacts, after: ContactStep, rate: Scalar) -> list[list[Scalar]]:

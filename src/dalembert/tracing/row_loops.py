@@ -68,6 +68,12 @@ class RecordedRow(NamedTuple):
         return Address(array, self.table, width, offset, RowIndex(self.loop, self.source or rows))
 
 
+def _recorded_row(row: Row) -> RecordedRow:
+    if not isinstance(row, RecordedRow):
+        raise TracingError("a family of a trace is indexed by a row, or by at(number)")
+    return row
+
+
 def record_rows(value: Expression, count: int) -> Rows:
     """Return rows in the graph of an expression."""
     graph = value.graph
@@ -84,10 +90,8 @@ class RecordedFamily(Family[Any]):
         self.rows, self._array, self._template, self._places = rows, array, template, list(places)
 
     def __getitem__(self, row: Row) -> Any:
-        if not isinstance(row, RecordedRow):
-            raise TracingError("a family of a trace is indexed by a row, or by at(number)")
-        graph, rows = self.rows.graph, self.rows.name
-        return self._value(lambda cell: row.address(rows, self._array, self._width, cell.offset), graph)
+        graph, rows, own = self.rows.graph, self.rows.name, _recorded_row(row)
+        return self._value(lambda cell: own.address(rows, self._array, self._width, cell.offset), graph)
 
     def at(self, number: int) -> Any:
         if not 0 <= number < self.rows.count:
@@ -167,7 +171,7 @@ class _Numbers(Family[Scalar]):
     def __getitem__(self, row: Row) -> Scalar:
         if np.all(self._values == self._values[0]):
             return float(self._values[0])
-        return self._rows.graph.load(row.address(self._rows.name, self._table, 1, 0))
+        return self._rows.graph.load(_recorded_row(row).address(self._rows.name, self._table, 1, 0))
 
     def at(self, number: int) -> Scalar:
         return float(self._values[number])
@@ -175,7 +179,7 @@ class _Numbers(Family[Scalar]):
 
 def _table_entry(rows: RecordedRows, row: Row, numbers: Any) -> Address:
     """Return the entry of a row in a table of integers, one for each row of a set."""
-    known = row.address(rows.name, "", 1, 0)
+    known = _recorded_row(row).address(rows.name, "", 1, 0)
     if known.table is not None:
         numbers = numbers[rows.graph.tables[known.table]]
     return Address("", rows.graph.add_table(numbers), 1, 0, known.index)
@@ -193,7 +197,7 @@ class _Links(Family[Row]):
     def __getitem__(self, row: Row) -> Row:
         entry = _table_entry(self._rows, row, self._numbers)
         assert entry.index is not None
-        return RecordedRow(row.loop, (self._to.name,), entry.table, entry.index.level)
+        return RecordedRow(_recorded_row(row).loop, (self._to.name,), entry.table, entry.index.level)
 
     def at(self, number: int) -> Row:
         raise TracingError("a row with a known number is read by at(number)")
@@ -370,7 +374,7 @@ class RecordedRows(Rows):
                     for j, x in enumerate(places)
                     if isinstance(x, _Cell)
                 )
-                entry = item.row.address(self.name, "", 1, 0)
+                entry = _recorded_row(item.row).address(self.name, "", 1, 0)
                 condition = to_cell(graph, graph.condition(item.condition))
                 appends.append(RowAppend(name, entry, condition, given))
             rows._add(loop, inner, appends=appends, empties=() if number else (name,))
