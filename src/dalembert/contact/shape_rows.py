@@ -151,8 +151,20 @@ class ShapeTable:
 def _pieces_of(shape: Shape, form: Key) -> list[Array]:
     """Return the vertices and planes of a mesh, the heights of a height field."""
     if form is MeshForm and isinstance(shape, ConvexMesh):
-        return [np.array(shape.vertices), np.column_stack(planes_of(shape))]
+        return [_in_rows(np.array(shape.vertices)), _in_rows(np.column_stack(planes_of(shape)))]
     return [np.ravel(shape.heights)[:, None]] if isinstance(shape, HeightField) else []
+
+
+ITEMS_PER_ROW: Final = 4
+"""Vertices or planes of a mesh in a row: of a few, the best is found while that of the rows before is."""
+
+
+def _in_rows(items: Array) -> Array:
+    """Return items (n, k) with several a row; the last one repeated fills the last row."""
+    missing = -len(items) % ITEMS_PER_ROW
+    return np.concatenate([items, np.repeat(items[-1:], missing, axis=0)]).reshape(
+        -1, ITEMS_PER_ROW * items.shape[1]
+    )
 
 
 # Shapes at a configuration.
@@ -233,12 +245,13 @@ class ShapeRows:
             return CornersForm(tuple(Vec3(*numbers[k : k + 3]) for k in range(0, len(numbers), 3)))
         if self.form_type is MeshForm:
             (vertices, vertex), (planes, plane) = self._pieces
-
-            def plane_of(k: Row) -> tuple[Vec3, Scalar]:
-                x, y, z, offset = (column[k] for column in plane)
-                return Vec3(x, y, z), offset
-
-            return MeshForm(vertices[row], lambda k: _vec(vertex, k), planes[row], plane_of, Vec3(*numbers))
+            return MeshForm(
+                vertices[row],
+                lambda k: [Vec3(*x) for x in _groups(vertex, k, 3)],
+                planes[row],
+                lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane, k, 4)],
+                Vec3(*numbers),
+            )
         found: Form = self.form_type(*numbers)  # type: ignore[assignment]
         return found
 
@@ -261,6 +274,11 @@ class ShapeRows:
 
     def _columns(self, numbers: Array) -> list[Family[Scalar]]:
         return [self.rows.numbers(column) for column in numbers.T.tolist()]
+
+
+def _groups(columns: Sequence[Family[Scalar]], row: Row, size: int) -> list[list[Scalar]]:
+    numbers = [column[row] for column in columns]
+    return [numbers[k : k + size] for k in range(0, len(numbers), size)]
 
 
 def _vec(columns: Sequence[Family[Scalar]], row: Row) -> Vec3:

@@ -58,13 +58,13 @@ class CornersForm(NamedTuple):
 
 
 class MeshForm(NamedTuple):
-    """A convex mesh: its rows of `vertex` and of `plane`, an outward unit normal and the distance from the
-    origin, and the mean of the vertices."""
+    """A convex mesh: a few vertices a row, a few planes a row, each an outward unit normal and the distance
+    from the origin, and the mean of the vertices."""
 
-    vertices: Rows
-    vertex: Callable[[Row], Vec3]
-    planes: Rows
-    plane: Callable[[Row], tuple[Vec3, Scalar]]
+    vertex_rows: Rows
+    vertices: Callable[[Row], list[Vec3]]
+    plane_rows: Rows
+    planes: Callable[[Row], list[tuple[Vec3, Scalar]]]
     centre: Vec3
 
 

@@ -200,15 +200,22 @@ def _mesh_form(shape: MeshForm) -> ConvexSolid:
 
     def support(d: Vec3) -> Vec3:
         def farther(carry: tuple[Vec3, Scalar], row: Row) -> tuple[Vec3, Scalar]:
-            return _farther(carry, shape.vertex(row), d)
+            first, *others = shape.vertices(row)
+            best = first, first.dot(d)
+            for vertex in others:
+                best = _farther(best, vertex, d)
+            more = best[1] > carry[1]
+            return choose(more, best, carry)
 
-        return shape.vertices.fold(farther, (Vec3.zero(), -ABSENT_POINT_GAP))[0]
+        return shape.vertex_rows.fold(farther, (Vec3.zero(), -ABSENT_POINT_GAP))[0]
 
     def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
         def cut(part: tuple[Scalar, Scalar], row: Row) -> tuple[Scalar, Scalar]:
-            return _cut(part, *shape.plane(row), p, d)
+            for normal, offset in shape.planes(row):
+                part = _cut(part, normal, offset, p, d)
+            return part
 
-        return shape.planes.fold(cut, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
+        return shape.plane_rows.fold(cut, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
 
     return ConvexSolid(support, 0.0, shape.centre, within=within)
 
