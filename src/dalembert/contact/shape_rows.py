@@ -38,7 +38,7 @@ from dalembert.model.shapes import (
     Sphere,
 )
 from dalembert.model.topology import WORLD
-from dalembert.scalar import Family, Row, Rows, Scalar, absolute, maximum
+from dalembert.scalar import Family, Row, Rows, Scalar, absolute, lookup, maximum
 from dalembert.spatial import Mat3, Transform, Vec3
 
 if TYPE_CHECKING:
@@ -245,11 +245,15 @@ class ShapeRows:
             return CornersForm(tuple(Vec3(*numbers[k : k + 3]) for k in range(0, len(numbers), 3)))
         if self.form_type is MeshForm:
             (vertices, vertex), (planes, plane) = self._pieces
+            corners = self._table.pieces[0].values.reshape(-1, 3)
             return MeshForm(
                 vertices[row],
-                lambda k: [Vec3(*x) for x in _groups(vertex, k, 3)],
+                lambda k: [
+                    (Vec3(*x), vertex[-1][k] + float(j)) for j, x in enumerate(_groups(vertex[:-1], k, 3))
+                ],
+                lambda number: Vec3(*[lookup(column, number) for column in corners.T]),
                 planes[row],
-                lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane, k, 4)],
+                lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane[:-1], k, 4)],
                 Vec3(*numbers),
             )
         found: Form = self.form_type(*numbers)  # type: ignore[assignment]
@@ -266,6 +270,7 @@ class ShapeRows:
         """Return the rows of each shape among those of all, and the columns of these."""
         rows = scalar.rows(len(pieces.values), like=self._like)
         columns = [rows.numbers(column) for column in pieces.values.T.tolist()]
+        columns.append(rows.numbers([float(ITEMS_PER_ROW * k) for k in range(len(pieces.values))]))
         return self.rows.ranges(rows, pieces.first, pieces.counts), columns
 
     def _placed(self, row: Row) -> Transform:

@@ -187,7 +187,7 @@ def test_a_large_set_is_searched_by_every_thread():
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_rows_assemble(assembler, function, bits):  # noqa: F811
-    """Without generic addresses, and hardly any local memory: what a thread keeps of a row is in registers."""
+    """Without generic addresses, and hardly any local memory: a thread keeps a row in registers."""
     source = emit_gpu(program_of(function), bits=bits, architecture=SM90)
     ptx = ptx_of(source)
     kernel = ptx[ptx.index(".entry dalembert_kernel") :]

@@ -58,11 +58,12 @@ class CornersForm(NamedTuple):
 
 
 class MeshForm(NamedTuple):
-    """A convex mesh: a few vertices a row, a few planes a row, each an outward unit normal and the distance
-    from the origin, and the mean of the vertices."""
+    """A convex mesh: a few vertices a row, each with its number, and the `vertex` with a number; a few planes
+    a row, each an outward unit normal and the distance from the origin; the mean of the vertices."""
 
     vertex_rows: Rows
-    vertices: Callable[[Row], list[Vec3]]
+    vertices: Callable[[Row], list[tuple[Vec3, Scalar]]]
+    vertex: Callable[[Scalar], Vec3]
     plane_rows: Rows
     planes: Callable[[Row], list[tuple[Vec3, Scalar]]]
     centre: Vec3

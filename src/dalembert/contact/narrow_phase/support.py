@@ -199,15 +199,13 @@ def _mesh_form(shape: MeshForm) -> ConvexSolid:
     """Return the solid of a mesh whose vertices and faces are rows."""
 
     def support(d: Vec3) -> Vec3:
-        def farther(carry: tuple[Vec3, Scalar], row: Row) -> tuple[Vec3, Scalar]:
-            first, *others = shape.vertices(row)
-            best = first, first.dot(d)
-            for vertex in others:
-                best = _farther(best, vertex, d)
-            more = best[1] > carry[1]
-            return choose(more, best, carry)
+        def farther(best: tuple[Scalar, Scalar], row: Row) -> tuple[Scalar, Scalar]:
+            found = [(vertex.dot(d), number) for vertex, number in shape.vertices(row)]
+            while len(found) > 1:
+                found = [_more(*found[k : k + 2]) for k in range(0, len(found), 2)]
+            return _more(best, found[0])
 
-        return shape.vertex_rows.fold(farther, (Vec3.zero(), -ABSENT_POINT_GAP))[0]
+        return shape.vertex(shape.vertex_rows.fold(farther, (-ABSENT_POINT_GAP, 0.0))[1])
 
     def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
         def cut(part: tuple[Scalar, Scalar], row: Row) -> tuple[Scalar, Scalar]:
@@ -218,6 +216,11 @@ def _mesh_form(shape: MeshForm) -> ConvexSolid:
         return shape.plane_rows.fold(cut, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
 
     return ConvexSolid(support, 0.0, shape.centre, within=within)
+
+
+def _more(old: tuple[Scalar, Scalar], new: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    """Return the pair with the greater first number, of equals the old one."""
+    return choose(new[0] > old[0], new, old)
 
 
 def planes_of(shape: ConvexMesh) -> tuple[Array, Array]:
