@@ -22,6 +22,7 @@ from dalembert.contact.contacts import Contacts, listed_contacts
 from dalembert.contact.narrow_phase import point_count
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.narrow_phase.closest import TABLE
+from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat
 from dalembert.contact.narrow_phase.forms import (
     BoxForm,
     CornersForm,
@@ -144,7 +145,7 @@ class PairTable:
 
         def name(i: Row) -> Iterator[Named]:
             reach = a.travel(one[i]) + b.travel(other[i])
-            for j, point in enumerate(_points_between(a, one[i], b, other[i])[:most]):
+            for j, point in enumerate(_points_between(a, one[i], b, other[i], reach)[:most]):
                 within = logical_and(is_near[i], point.gap <= reach)
                 if j >= least:
                     within = logical_and(within, counts[i] > float(j))
@@ -182,13 +183,15 @@ def _boxes_may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
     return logical_and(a.may_reach(i, b.balls[k]), b.may_reach(k, a.balls[i]))
 
 
-def _points_between(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> list[ContactPoint]:
+def _points_between(a: ShapeRows, i: Row, b: ShapeRows, k: Row, reach: Scalar) -> list[ContactPoint]:
     form, X = b.form(k), b.frame(k)
     if a.form_type is Plane:
         return points_above_plane(*a.planes[i], form, X)
     if a.form_type is HeightField:
         return points_above_terrain(a.terrain(i), a.frame(i), form, X)
-    return TABLE[a.form_type, b.form_type](a.form(i), a.frame(i), form, X)
+    between = TABLE[a.form_type, b.form_type]
+    searched = {"reach": reach} if between in (convex_convex, flat_flat) else {}
+    return between(a.form(i), a.frame(i), form, X, **searched)
 
 
 # Scenes: what follows from the model and its pairs alone.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from dalembert.contact.narrow_phase.boxes import box_box
 from dalembert.contact.narrow_phase.candidates import ContactPoint, choose, flip
@@ -39,7 +39,7 @@ from dalembert.model.shapes import (
 )
 from dalembert.spatial import Transform
 
-Between = Callable[[Any, Transform, Any, Transform], list[ContactPoint]]
+Between = Callable[..., list[ContactPoint]]
 
 ROUNDED: Final = (Sphere, Capsule)
 FLAT: Final = (Box, Cylinder, ConvexMesh)

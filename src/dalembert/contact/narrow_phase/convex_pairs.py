@@ -186,20 +186,23 @@ class Search(NamedTuple):
         return total
 
 
-def nearest_differences(pair: SolidPair, start: Vec3, scale: float = 1.0, skip: Scalar = False) -> Search:
-    """Return the nearest differences of the cores, shrunk by `scale`; where `skip` holds, do not search."""
+def nearest_differences(
+    pair: SolidPair, start: Vec3, scale: float = 1.0, skip: Scalar = False, beyond: Scalar = None
+) -> Search:
+    """Return the nearest differences of the cores, shrunk by `scale`; where `skip` holds, do not search. The
+    search ends as soon as it shows that the cores are farther apart than `beyond`."""
     first = pair.extreme(-start, scale)
     nearest = Nearest(first.w, first.w.dot(first.w), Vec3(1.0, 0.0, 0.0))
     begin = Search((first, first, first), nearest, first, select(skip, 2.0, 0.0))
     return loop(
         MAX_GJK_ITERATIONS,
-        lambda search: _step(search, pair.extreme(-search.nearest.point, scale)),
+        lambda search: _step(search, pair.extreme(-search.nearest.point, scale), beyond),
         begin,
         until=lambda search: search.state > 0.5,
     )
 
 
-def _step(search: Search, new: Extreme) -> Search:
+def _step(search: Search, new: Extreme, beyond: Scalar) -> Search:
     one, two, three = search.corners
     triangles: list[Triangle] = [(one, two, new), (two, three, new), (three, one, new)]
     closest, best = triangles[0], _nearest(triangles[0])
@@ -208,6 +211,10 @@ def _step(search: Search, new: Extreme) -> Search:
         closest, best = choose(found.square < best.square, (triangle, found), (closest, best))
     v, square = search.nearest.point, search.nearest.square
     found_it = logical_or(square - v.dot(new.w) <= GJK_TOLERANCE * square, best.square >= square)
+    if beyond is not None:
+        # The cores are |w| cos(v, w) apart along v, or more.
+        along = maximum(v.dot(new.w), 0.0)
+        found_it = logical_or(found_it, along * along > beyond * beyond * square)
     inside = holds_origin(one.w, two.w, three.w, new.w)
     stays = logical_or(found_it, inside)
     corners, nearest = choose(stays, (search.corners, search.nearest), (closest, best))
@@ -329,12 +336,15 @@ MIN_SEPARATED_GAP = 1e-4
 """The separation [m] above which the nearest points alone determine the normal."""
 
 
-def convex_convex(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
-    """Return one point, where the solids are nearest or overlap most."""
-    return [in_world(X_a, best_separating_axis(solid_pair(a, X_a, b, X_b)))]
+def convex_convex(
+    a: Shape, X_a: Transform, b: Shape, X_b: Transform, reach: Scalar = None
+) -> list[ContactPoint]:
+    """Return one point, where the solids are nearest or overlap most; if they are farther apart than `reach`
+    [m], the gap is only known to be more than that."""
+    return [in_world(X_a, best_separating_axis(solid_pair(a, X_a, b, X_b), reach))]
 
 
-def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
+def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform, reach: Scalar = None) -> list[ContactPoint]:
     """Return the point of `convex_convex` and eight of the contact area, for solids that can lie on each
     other.
 
@@ -342,12 +352,21 @@ def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[Contac
     a face of more than four corners counts as a quadrangle of them.
     """
     pair = solid_pair(a, X_a, b, X_b)
-    best = best_separating_axis(pair)
+    best = best_separating_axis(pair, reach)
+    if reach is None:
+        return [in_world(X_a, axis) for axis in (best, *_contact_area(pair, best))]
+    absent = [SeparatingAxis(best.normal, ABSENT_POINT_GAP, best.middle)] * 8
+    area = loop(1, lambda _: _contact_area(pair, best), absent, until=lambda _: best.separation > reach)
+    return [in_world(X_a, axis) for axis in (best, *area)]
+
+
+def _contact_area(pair: SolidPair, best: SeparatingAxis) -> list[SeparatingAxis]:
+    """Return the eight corners of the contact area."""
     n, reverse = best.normal, pair.R.transposed_times(-best.normal)
     top, bottom = pair.a.reach(n), n.dot(pair.p) - pair.b.reach(reverse)
     of_a = pair.a.patch(n)
     of_b = [pair.p + pair.R @ y for y in reversed(pair.b.patch(reverse))]
-    found = [best]
+    found = []
     for k in range(4):
         x, along = of_b[k], of_b[(k + 1) % 4] - of_b[k]
         on_a, along_a = x - n * (n.dot(x) - top), along - n * n.dot(along)
@@ -366,7 +385,7 @@ def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> list[Contac
         found.append(
             SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), on_b + along_b * t - n * (0.5 * gap))
         )
-    return [in_world(X_a, axis) for axis in found]
+    return found
 
 
 def _beginning(solid: ConvexSolid, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
@@ -387,11 +406,13 @@ def solid_pair(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> SolidPair:
     return SolidPair(convex_solid(a), convex_solid(b), R, X_a.inverse_transform_point(X_b.p))
 
 
-def best_separating_axis(pair: SolidPair) -> SeparatingAxis:
-    """Return the separating axis with the greatest separation, in a's coordinates."""
+def best_separating_axis(pair: SolidPair, reach: Scalar = None) -> SeparatingAxis:
+    """Return the separating axis with the greatest separation, in a's coordinates, or any along which they
+    are farther apart than `reach` [m]."""
     R, p = pair.R, pair.p
     centres = direction(p + R @ pair.b.centre - pair.a.centre, Vec3.unit(2)).unit
-    search = nearest_differences(pair, centres)
+    beyond = None if reach is None else maximum(reach, MIN_SEPARATED_GAP) + pair.a.margin + pair.b.margin
+    search = nearest_differences(pair, centres, beyond=beyond)
     n = choose(search.overlaps, centres, direction(search.nearest.point, centres).unit)
     best = pair.separation_along(n, search.nearest.point, search.on_a())
     done: Scalar = best.separation > MIN_SEPARATED_GAP
