@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pytest
 
 from dalembert.errors import ArgumentError, FileError, ModelError, UnknownNameError
-from dalembert.formats import meshes
+from dalembert.formats import meshes, stl_obj
 from dalembert.formats.meshes import TriangleMesh, read_mesh
 from dalembert.model.shapes import Box, Sphere
 from dalembert.model.shapes import convex_hull as volumes
@@ -294,7 +294,7 @@ def test_nan_in_a_binary_file_is_found(tmp_path: Path) -> None:
 
 def test_counts_and_sizes_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mesh = box((1, 1, 1))
-    monkeypatch.setattr(meshes, "MAX_MESH_FACES", 11)
+    monkeypatch.setattr(stl_obj, "MAX_MESH_FACES", 11)
     assert "promises 12 faces; up to 11" in refused(tmp_path, "a.stl", binary_stl(mesh))
     assert "more than 11 faces" in refused(tmp_path, "b.stl", text_stl(mesh).encode())
     fan = b"v 0 0 0\nf" + b" 1" * 14
@@ -304,6 +304,55 @@ def test_counts_and_sizes_are_limited(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_other_formats_name_those_that_are_read(tmp_path: Path) -> None:
-    for name in ("a.dae", "a.stl.gz", "a"):
-        with pytest.raises(UnknownNameError, match=r'valid: "\.stl", "\.obj"'):
+    for name in ("a.ply", "a.stl.gz", "a"):
+        with pytest.raises(UnknownNameError, match=r'valid: "\.stl", "\.obj", "\.dae"'):
             read_mesh(tmp_path / name)
+
+
+# colours of OBJ files
+
+
+def test_faces_of_an_obj_file_have_the_colours_of_its_materials(tmp_path: Path) -> None:
+    """By name; a texture, a material without a colour and one that is nowhere give none."""
+    quads = [" ".join(str(i + 1) for i in quad) for quad in BOX_QUADS]
+    names = ["red paint", "white", "photo", "empty", "nowhere"]
+    rows = [f"v {x} {y} {z}" for x, y, z in box((1, 1, 1)).vertices.tolist()]
+    rows += ["mtllib own file.mtl", "mtllib missing.mtl other.mtl", f"f {quads[0]}"]
+    for name, quad in zip(names, quads[1:]):
+        rows += [f"usemtl {name}", f"f {quad}"]
+    (tmp_path / "own file.mtl").write_text(
+        "newmtl red paint\nKa 9 9 9\nKd 1 0 0\nd 0.5\nnewmtl empty\nNs 2\n"
+    )
+    (tmp_path / "other.mtl").write_text(
+        "newmtl photo\nKd 1 1 1\nmap_Kd a.png\nnewmtl white\nKd 2 1 nan\nKd 1 1 1\n"
+    )
+    (tmp_path / "box.obj").write_text("\n".join(rows))
+    mesh = read_mesh(tmp_path / "box.obj")
+    colours = [tuple(mesh.colours[k]) if k >= 0 else None for k in mesh.colour_of_face.tolist()]
+    expected = [None, (1.0, 0.0, 0.0, 1.0), (1.0, 1.0, 1.0, 1.0), None, None, None]
+    assert colours == [colour for colour in expected for _ in range(2)]
+    pieces = {colour: len(piece.faces) for piece, colour in mesh.pieces()}
+    assert pieces == {None: 8, expected[1]: 2, expected[2]: 2}
+
+
+def test_materials_are_read_below_the_folder_of_the_obj_file_only(tmp_path: Path) -> None:
+    (tmp_path / "inside").mkdir()
+    (tmp_path / "secret.mtl").write_text("newmtl a\nKd 1 0 0\n")
+    (tmp_path / "inside" / "link.mtl").symlink_to(tmp_path / "secret.mtl")
+    for name in ("../secret.mtl", "link.mtl", str(tmp_path / "secret.mtl"), "\0", ".", "\udcff"):
+        text = f"mtllib {name}\nusemtl a\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
+        (tmp_path / "inside" / "a.obj").write_bytes(text.encode(errors="surrogateescape"))
+        assert read_mesh(tmp_path / "inside" / "a.obj").colour_of_face.tolist() == [-1], name
+
+
+def test_colours_are_checked() -> None:
+    mesh = box((1, 1, 1))
+    for colours, places in (
+        (np.ones((1, 4)), [0] * 11),
+        (np.ones((1, 4)), [1] * 12),
+        (np.ones((1, 4)), [-2] * 12),
+    ):
+        with pytest.raises(ArgumentError, match="colour_of_face"):
+            TriangleMesh(mesh.vertices, mesh.faces, colours, np.array(places))
+    with pytest.raises(ArgumentError, match=r"colours has the shape \(1, 3\)"):
+        TriangleMesh(mesh.vertices, mesh.faces, np.ones((1, 3)), np.zeros(12, int))

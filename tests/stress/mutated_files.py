@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from tests.engines.file_table import MJCF_PACKAGES, URDF_PACKAGES, files_of
+from tests.formats.collada_files import collada_text
 from tests.formats.test_deepmimic import rows
 from tests.motion.figures import MIXED_ORDERS, acclaim_rows, acclaim_texts, bvh_text, smooth_rows
 from tests.stress.mutations import MUTATIONS, mutated
@@ -55,7 +56,7 @@ LARGEST_USED = 60
 ENDINGS = {
     "urdf": ".urdf", "mjcf": ".xml", "json model": ".json", "npz trajectory": ".npz", "bvh": ".bvh",
     "asf": ".asf", "amc": ".amc", "deepmimic": ".json", "stl text": ".stl", "stl binary": ".stl",
-    "obj": ".obj", "pose json": ".json", "pose npz": ".npz",
+    "obj": ".obj", "collada": ".dae", "pose json": ".json", "pose npz": ".npz",
 }  # fmt: skip
 
 
@@ -126,6 +127,7 @@ def _made() -> list[Sample]:
         Sample("stl text", "a.stl", f"solid a\n{text}endsolid a\n".encode()),
         Sample("stl binary", "a.stl", b"\0" * 80 + (4).to_bytes(4, "little") + record.tobytes()),
         Sample("obj", "a.obj", obj.encode()),
+        Sample("collada", "a.dae", collada_text().encode()),
         Sample("pose json", "pose.json", b'{"q": [0.1, 0.2], "v": [0, 0]}'),
         Sample("pose json", "names.json", json.dumps(dict.fromkeys(_arm().joints.names, 0.1)).encode()),
         Sample("pose npz", "pose.npz", pose.getvalue()),
@@ -366,6 +368,7 @@ def _use_mesh(path: Path, sample: Sample, rng: random.Random) -> None:
     mesh = read_mesh(path)
     assert all(np.isfinite(mesh.bounds[0]))
     float(mesh.volume)
+    assert sum(len(piece.faces) for piece, _ in mesh.pieces()) == len(mesh.faces)
     if rng.random() < 0.5:
         mesh.inertia(density=1000.0)
     else:
@@ -382,5 +385,6 @@ USES: dict[str, Callable[[Path, Sample, random.Random], None]] = {
     "urdf": _use_model, "mjcf": _use_model, "json model": _use_model, "npz trajectory": _use_trajectory,
     "bvh": _use_motion, "deepmimic": _use_motion, "asf": _use_acclaim, "amc": _use_acclaim,
     "stl text": _use_mesh, "stl binary": _use_mesh, "obj": _use_mesh,
+    "collada": _use_mesh,
     "pose json": _use_pose, "pose npz": _use_pose,
 }  # fmt: skip

@@ -355,6 +355,7 @@ MUTATIONS: dict[str, tuple[Mutation, ...]] = {
     "stl text": (words_changed, lines_changed, *BYTES),
     "stl binary": (stl_changed, bytes_changed),
     "obj": (words_changed, lines_changed, *BYTES),
+    "collada": (*(xml_changed,) * 4, words_changed, words_changed, lines_changed, *BYTES),
     "pose json": (json_changed, json_changed, *BYTES),
     "pose npz": (npz_changed, npz_changed, bytes_changed),
 }

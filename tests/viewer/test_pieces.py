@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.formats.collada_files import collada_text
 from tests.viewer.motions import turning_arm
 
 import dalembert as da
@@ -72,3 +75,41 @@ def test_a_figure_stands_on_the_ground_with_its_feet() -> None:
     q = standing_configuration(model)
     assert da.contact.distances(model, q, pairs=["world"]).gap.min() == pytest.approx(0.0, abs=1e-3)
     assert q[2] > 0.9
+
+
+def drawn(path: Path, **options: Any) -> list[dict[str, Any]]:
+    """The shapes of the drawing of a body with one mesh."""
+    builder = da.ModelBuilder()
+    inertia = da.shapes.Sphere(0.1).inertia(mass=1.0)
+    builder.add_body("a", "world", da.Free(), inertia=inertia, shapes=[da.shapes.Mesh(str(path), **options)])
+    drawing = drawing_of(builder.build())
+    assert drawing.notes == []
+    return drawing.shapes
+
+
+def test_collada_files_are_drawn_in_their_own_colours(tmp_path: Path) -> None:
+    """A mesh for each colour, whatever colour a URDF file gives besides."""
+    path = tmp_path / "part.dae"
+    path.write_text(collada_text())
+    for options in ({}, {"rgba": (0.0, 1.0, 0.0, 1.0)}):
+        shapes = drawn(path, **options)
+        assert [shape["colour"] for shape in shapes] == [[1.0, 0.0, 0.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
+        assert [shape["plain"] for shape in shapes] == [False, False]
+        assert {shape["mesh"] for shape in shapes} == {0, 1}
+    uncoloured = tmp_path / "plain.dae"
+    uncoloured.write_text(collada_text().replace("instance_material", "instance_nothing"))
+    assert [shape["plain"] for shape in drawn(uncoloured)] == [True]
+    (shape,) = drawn(uncoloured, rgba=(0.0, 1.0, 0.0, 1.0))
+    assert shape["colour"] == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_obj_files_are_drawn_in_their_own_colours_where_the_model_has_none(tmp_path: Path) -> None:
+    """MuJoCo reads OBJ files without their materials, so that the colour of a geom is what is meant."""
+    (tmp_path / "a.mtl").write_text("newmtl a\nKd 1 0 0\n")
+    triangles = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nusemtl a\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    (tmp_path / "a.obj").write_text(f"mtllib a.mtl\n{triangles}")
+    plain, red = drawn(tmp_path / "a.obj")
+    assert plain["plain"]
+    assert red["colour"] == [1.0, 0.0, 0.0, 1.0]
+    for shape in drawn(tmp_path / "a.obj", rgba=(0.0, 1.0, 0.0, 1.0)):
+        assert shape["colour"] == [0.0, 1.0, 0.0, 1.0]

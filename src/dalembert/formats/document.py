@@ -22,7 +22,8 @@ from dalembert.formats.resources import CHANGES_DYNAMICS, MAX_FILE_BYTES, read_r
 MAX_DEPTH: Final = 200
 """Elements inside one another; deeper files are rejected."""
 MAX_ATTRIBUTE_BYTES: Final = 2 * 1024 * 1024
-"""Length of one attribute's value, such as the heights of a field, and of the text inside one element."""
+"""Length of one attribute's value, such as the heights of a field, and, unless more is allowed, of the text
+inside one element."""
 MAX_ELEMENTS: Final = 500_000
 """Elements of one file; more are rejected, since each takes a few hundred bytes of memory."""
 MAX_TAG_BYTES: Final = 4 * 1024 * 1024
@@ -134,11 +135,14 @@ def _remedy(word: str) -> str:
     return "give a number, such as 0.5 or 1e-3"
 
 
-def read_document(source: Path | bytes, *, name: str) -> Element:
-    """Read the root element of an XML file (a path, or its bytes); `name` is the file's name in messages."""
+def read_document(source: Path | bytes, *, name: str, max_text: int = MAX_ATTRIBUTE_BYTES) -> Element:
+    """Read the root element of an XML file (a path, or its bytes); `name` is the file's name in messages.
+
+    `max_text` bounds the characters directly inside one element.
+    """
     content = read_regular_file(source, limit=MAX_FILE_BYTES) if isinstance(source, Path) else bytes(source)
     _check_start(content, name)
-    reader = _Reader(name)
+    reader = _Reader(name, max_text)
     try:
         reader.read(content)
     except expat.ExpatError as error:
@@ -200,13 +204,17 @@ _HINTS: Final = {
 class _Reader:
     """The handlers that expat calls; the open elements are a stack, so that depth costs no recursion."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, max_text: int) -> None:
         self.file = file
+        self.max_text = max_text
         self.root: Element | None = None
         self.count = 0
         self.open: list[Element] = []
+        self.pieces: list[list[str]] = []  # of the text of each open element; joined once, not one by one
+        self.lengths: list[int] = []
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
+        self.parser.buffer_size = _CHUNK
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
@@ -243,15 +251,18 @@ class _Reader:
         else:
             parent.children.append(element)
         self.open.append(element)
+        self.pieces.append([])
+        self.lengths.append(0)
 
     def _end(self, _tag: str) -> None:
-        element = self.open.pop()
-        element.text = element.text.strip()
+        self.open.pop().text = "".join(self.pieces.pop()).strip()
+        self.lengths.pop()
 
     def _text(self, text: str) -> None:
-        self.open[-1].text += text
-        if len(self.open[-1].text) > MAX_ATTRIBUTE_BYTES:
-            raise self.open[-1].error(f"holds more than {MAX_ATTRIBUTE_BYTES} characters of text")
+        self.pieces[-1].append(text)
+        self.lengths[-1] += len(text)
+        if self.lengths[-1] > self.max_text:
+            raise self.open[-1].error(f"holds more than {self.max_text} characters of text")
 
     def _doctype(self, *_: Any) -> None:
         raise self._error("there is a DOCTYPE; document types and entities are refused; delete it")

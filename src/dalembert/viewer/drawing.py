@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert.errors import DalembertError
-from dalembert.formats.meshes import TriangleMesh, mesh_of
+from dalembert.formats.meshes import mesh_of
+from dalembert.formats.triangle_mesh import Colour, TriangleMesh
 from dalembert.model import shapes
 from dalembert.model.body import Body
 from dalembert.model.model import Model
@@ -43,12 +44,13 @@ class Drawing:
     meshes: list[dict[str, Any]] = field(default_factory=list)
     triangles: list[TriangleMesh] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    read: dict[tuple[object, ...], int] = field(default_factory=dict)
+    numbers: dict[tuple[object, ...], int] = field(default_factory=dict)
+    read: dict[tuple[object, ...], list[tuple[int, Colour | None]]] = field(default_factory=dict)
 
     def mesh(self, key: tuple[object, ...], mesh: TriangleMesh) -> int:
         """Return the number of these triangles, which are stored once."""
-        if key not in self.read:
-            self.read[key] = len(self.meshes)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.meshes)
             self.triangles.append(mesh)
             low, high = mesh.bounds
             extent = np.where(high > low, high - low, 1.0)
@@ -68,7 +70,7 @@ class Drawing:
                     "faces": to_base64(faces, "<u4" if len(corners) > 65536 else "<u2"),
                 }
             )
-        return self.read[key]
+        return self.numbers[key]
 
 
 def to_base64(values: Any, kind: str) -> str:
@@ -116,11 +118,40 @@ def drawing_of(model: Model) -> Drawing:
 
 
 def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, collision: bool) -> None:
-    """Add one shape; `collision`: it is not meant to be seen, and is drawn on request only."""
-    form: dict[str, Any]
+    """Add one shape; `collision`: it is not meant to be seen, and is drawn on request only.
+
+    The colours of a COLLADA file are drawn as they are, also where a URDF file names another material, as in
+    RViz: exporters write one for every link. Those of an OBJ file count where the model gives no colour.
+    """
+    try:
+        forms = _forms(drawing, shape)
+    except DalembertError as error:
+        drawing.notes.append(f"not drawn: {error}")
+        return
+    X = shape.placement.as_transform()
+    given = None if shape.rgba == GREY else shape.rgba
+    file_first = isinstance(shape, shapes.Mesh) and shape.path.lower().endswith(".dae")
+    for form, of_file in forms:
+        own = of_file or given if file_first else given or of_file
+        drawing.shapes.append(
+            form
+            | {
+                "body": body,
+                "name": shape.name,
+                "position": vector(X.p).tolist(),
+                "rotation": vector(quaternion_of_rotation(X.R)).tolist(),
+                "colour": [*colour, 1.0] if own is None else list(own),
+                "plain": own is None,
+                "collision": collision,
+            }
+        )
+
+
+def _forms(drawing: Drawing, shape: Shape) -> list[tuple[dict[str, Any], Colour | None]]:
+    """Return what a shape is drawn as, each with the colour that its file gives it."""
     match shape:
         case shapes.Box():
-            form = {"kind": "box", "scale": [s / 2.0 for s in shape.size]}
+            form: dict[str, Any] = {"kind": "box", "scale": [s / 2.0 for s in shape.size]}
         case shapes.Sphere():
             form = {"kind": "ball", "scale": [shape.radius] * 3}
         case shapes.Ellipsoid():
@@ -132,43 +163,33 @@ def _add(drawing: Drawing, body: int, shape: Shape, colour: list[float], *, coll
         case shapes.Plane():
             form = {"kind": "plane", "scale": [1.0] * 3}
         case _:
-            try:
-                form = {"kind": "mesh", "scale": [1.0] * 3, "mesh": _triangles(drawing, shape)}
-            except DalembertError as error:
-                drawing.notes.append(f"not drawn: {error}")
-                return
-    X = shape.placement.as_transform()
-    own = shape.rgba != GREY
-    drawing.shapes.append(
-        form
-        | {
-            "body": body,
-            "name": shape.name,
-            "position": vector(X.p).tolist(),
-            "rotation": vector(quaternion_of_rotation(X.R)).tolist(),
-            "colour": list(shape.rgba) if own else [*colour, 1.0],
-            "plain": not own,
-            "collision": collision,
-        }
-    )
+            pieces = _pieces(drawing, shape)
+            return [({"kind": "mesh", "scale": [1.0] * 3, "mesh": mesh}, colour) for mesh, colour in pieces]
+    return [(form, None)]
 
 
-def _triangles(drawing: Drawing, shape: Shape) -> int:
+def _pieces(drawing: Drawing, shape: Shape) -> list[tuple[int, Colour | None]]:
+    """Return the numbers of the meshes that a shape is drawn as, with the colours that its file gives."""
     match shape:
         case shapes.ConvexMesh():
-            return drawing.mesh((id(shape),), _hull_mesh(shape))
+            return [(drawing.mesh((id(shape),), _hull_mesh(shape)), None)]
         case shapes.HeightField():
-            return drawing.mesh((id(shape),), height_field_mesh(shape))
+            return [(drawing.mesh((id(shape),), height_field_mesh(shape)), None)]
         case shapes.Mesh():
             key = (shape.path, shape.scale)
-            if key in drawing.read:
-                return drawing.read[key]
-            mesh = mesh_of(shape)
-            if len(mesh.faces) > MAX_DRAWN_FACES:
-                drawing.notes.append(f"{shape.path} has {len(mesh.faces)} triangles: its hull is drawn")
-                mesh = _hull_mesh(mesh.hull())
-            return drawing.mesh(key, mesh)
+            if key not in drawing.read:
+                drawing.read[key] = list(_pieces_of_file(drawing, shape))
+            return drawing.read[key]
     raise DalembertError(f"shapes of the kind {shape.kind} have no picture")
+
+
+def _pieces_of_file(drawing: Drawing, shape: shapes.Mesh) -> Iterator[tuple[int, Colour | None]]:
+    mesh = mesh_of(shape)
+    if len(mesh.faces) > MAX_DRAWN_FACES:
+        drawing.notes.append(f"{shape.path} has {len(mesh.faces)} triangles: its hull is drawn")
+        mesh = _hull_mesh(mesh.hull())
+    for number, (piece, colour) in enumerate(mesh.pieces()):
+        yield drawing.mesh((shape.path, shape.scale, number), piece), colour
 
 
 def _hull_mesh(hull: shapes.ConvexMesh) -> TriangleMesh:
