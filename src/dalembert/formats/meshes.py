@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,9 +22,11 @@ from dalembert.formats.resources import (
 )
 from dalembert.formats.stl_obj import read_obj, read_stl
 from dalembert.formats.triangle_mesh import Surface, TriangleMesh
+from dalembert.host.disk_cache import DiskCache
 from dalembert.model.model import Model
 from dalembert.model.shapes import Mesh, Shape
 from dalembert.model.shapes.convex_hull import hull_of
+from dalembert.model.shapes.quickhull import MAX_HULL_VERTICES, Hull, reduced_hull, remember_hull
 from dalembert.model.values import rebuilt
 
 MAX_MESH_BYTES: Final = 128 * 1024 * 1024
@@ -74,6 +78,48 @@ def mesh_of(shape: Mesh) -> TriangleMesh:
     return read_mesh(_readable_path(shape)).scaled(shape.scale)
 
 
+# Convex hulls
+
+HULLS: Final = DiskCache("hull", max_bytes=64 * 2**20)
+"""The hulls of mesh files by their content, scale and options. A hull of 256 corners takes 19 kB, so that
+there is room for those of a hundred robots of thirty meshes."""
+
+
+def hull_of_file(shape: Mesh, *, max_vertices: int, tolerance: float | None) -> Hull:
+    """Return the hull that `reduced_hull` makes of the file that a shape names, scaled; kept in the cache
+    folder.
+    """
+    file = _readable_path(shape)
+    content = mesh_content(file)
+    facts = file.suffix.lower(), shape.scale, max_vertices, tolerance, _reader_digest()
+    key = hashlib.sha256(repr(facts).encode() + b"\0" + content).hexdigest()
+    if (entry := HULLS.load(key)) is not None:
+        description, (corners, faces) = entry
+        found = Hull(
+            np.frombuffer(corners, "<f8").reshape(-1, 3),
+            np.frombuffer(faces, "<i8").reshape(-1, 3),
+            description["gap"],
+        )
+    else:
+        points = _mesh_in(content, file).scaled(shape.scale).corners
+        found = reduced_hull(points, max_vertices=max_vertices, tolerance=tolerance)
+        pieces = found.corners.astype("<f8").tobytes(), found.faces.astype("<i8").tobytes()
+        HULLS.store(key, {"gap": found.gap}, pieces)
+    remember_hull(found)
+    return found
+
+
+@cache
+def _reader_digest() -> str:
+    """Return a digest of the source that makes hulls of files."""
+    digest = hashlib.sha256()
+    formats = Path(__file__).parent
+    sources = [formats / f"{name}.py" for name in ("meshes", "stl_obj", "collada", "document")]
+    for source in (*sources, formats.parent / "model" / "shapes" / "quickhull.py"):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
 def _readable_path(shape: Mesh) -> Path:
     """Return the path of a shape's mesh after checking that it may be read."""
     if not shape.readable or "://" in shape.path:
@@ -87,17 +133,23 @@ def _readable_path(shape: Mesh) -> Path:
 # The meshes of a model
 
 
-def with_hulls(model: Model) -> Model:
+def with_hulls(
+    model: Model, *, max_vertices: int = MAX_HULL_VERTICES, tolerance: float | None = None
+) -> Model:
     """Return the model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
 
     MuJoCo and most engines collide meshes so. A file that is missing, or that holds no volume, is an error.
+
+    A hull of more than 64 corners loses those that are not needed to stay within `tolerance` [m] (default: 1
+    mm, or 0.5 % of the extent of smaller parts), and never has more than `max_vertices`. The distance from
+    the hull of the whole mesh is the `approximation_error` of the result. Hulls are kept in the cache folder.
     """
 
     def hulls(shape: Mesh, _: str) -> Iterator[Shape]:
         if shape.visual or not shape.collision:  # the name is the hull's
             yield replace(shape, collision=False, name="") if shape.collision else shape
         if shape.collision:
-            yield hull_of(replace(shape, visual=False))
+            yield hull_of(replace(shape, visual=False), max_vertices=max_vertices, tolerance=tolerance)
 
     return _with_meshes(model, hulls)
 
