@@ -4,6 +4,7 @@ of the files of packages against Qhull, hulls kept in the cache folder.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.engines.file_table import URDF_PACKAGES, files_of
 from tests.model.test_quickhull import assert_hull
 
 import dalembert as da
-from dalembert.errors import FileError, ModelError
+from dalembert.errors import ArgumentError, FileError, MissingExtraError, ModelError
 from dalembert.formats import meshes
 from dalembert.formats.meshes import read_mesh, with_hulls
 from dalembert.model.shapes import ConvexMesh, Mesh, Sphere, quickhull
@@ -183,3 +184,51 @@ def test_meshes_of_robots_have_the_hulls_of_qhull() -> None:
             flat.append(file.name)
             assert np.linalg.matrix_rank(points - points.mean(axis=0), tol=1e-9 * np.ptp(points)) < 3
     assert len(flat) <= 1
+
+
+L_SHAPE = "".join(
+    f"v {x} {y} {z}\n"
+    for z in (0.0, 0.1)
+    for x, y in ((0.0, 0.0), (0.3, 0.0), (0.3, 0.1), (0.1, 0.1), (0.1, 0.3), (0.0, 0.3))
+) + (
+    "f 1 2 8 7\nf 2 3 9 8\nf 3 4 10 9\nf 4 5 11 10\nf 5 6 12 11\nf 6 1 7 12\n"
+    "f 3 2 1\nf 4 3 1\nf 5 4 1\nf 6 5 1\nf 7 8 9\nf 7 9 10\nf 7 10 11\nf 7 11 12\n"
+)
+"""An L of two bars of 0.1 m by 0.1 m; its volume is 0.005 m^3, that of its hull 0.007 m^3."""
+
+
+def body_with(path: Path) -> da.Model:
+    builder = da.ModelBuilder()
+    inertia = RigidInertia(1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    shape = Mesh(str(path), name="bracket", group=2, friction=(0.3, 0.0, 0.0))
+    builder.add_body("a", "world", da.Free(), inertia=inertia, shapes=[shape])
+    return builder.build()
+
+
+def test_concave_meshes_become_convex_pieces(tmp_path: Path, cache: Path, monkeypatch: Any) -> None:
+    """Once: the second time CoACD is not needed."""
+    pytest.importorskip("coacd")
+    (tmp_path / "l.obj").write_text(L_SHAPE)
+    model = body_with(tmp_path / "l.obj")
+    whole = with_hulls(model).bodies[0].shapes[1]
+    pieces = with_hulls(model, concavity=0.01).bodies[0].shapes[1:]
+    assert isinstance(whole, ConvexMesh)
+    assert whole.volume == pytest.approx(0.007)
+    assert len(pieces) == 2
+    assert all(isinstance(piece, ConvexMesh) and len(piece.vertices) >= 8 for piece in pieces)
+    assert sum(piece.volume for piece in pieces) == pytest.approx(0.005, rel=0.01)  # type: ignore[union-attr]
+    assert {(piece.name, piece.group, piece.friction) for piece in pieces} == {
+        ("bracket", 2, (0.3, 0.0, 0.0))
+    }
+    monkeypatch.setitem(sys.modules, "coacd", None)
+    assert with_hulls(model, concavity=0.01).bodies[0].shapes[1:] == pieces
+
+
+def test_decomposition_names_the_extra_that_it_needs(tmp_path: Path, cache: Path, monkeypatch: Any) -> None:
+    (tmp_path / "l.obj").write_text(L_SHAPE)
+    monkeypatch.setitem(sys.modules, "coacd", None)
+    with pytest.raises(MissingExtraError, match=r"CoACD.*pip install 'dalembert\[decomposition\]'"):
+        with_hulls(body_with(tmp_path / "l.obj"), concavity=0.01)
+    for given in (0.0, -1.0, float("nan"), "1 cm", True):
+        with pytest.raises(ArgumentError, match="concavity is"):
+            with_hulls(body_with(tmp_path / "l.obj"), concavity=given)  # type: ignore[arg-type]

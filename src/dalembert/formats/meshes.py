@@ -14,6 +14,7 @@ import numpy as np
 
 from dalembert.errors import FileError, UnknownNameError
 from dalembert.formats.collada import read_collada
+from dalembert.formats.decomposition import checked_concavity, convex_pieces
 from dalembert.formats.resources import (
     MissingResourceError,
     Resources,
@@ -24,7 +25,7 @@ from dalembert.formats.stl_obj import read_obj, read_stl
 from dalembert.formats.triangle_mesh import Surface, TriangleMesh
 from dalembert.host.disk_cache import DiskCache
 from dalembert.model.model import Model
-from dalembert.model.shapes import Mesh, Shape
+from dalembert.model.shapes import ConvexMesh, Mesh, Shape
 from dalembert.model.shapes.convex_hull import hull_of
 from dalembert.model.shapes.quickhull import MAX_HULL_VERTICES, Hull, reduced_hull, remember_hull
 from dalembert.model.values import rebuilt
@@ -86,26 +87,32 @@ there is room for those of a hundred robots of thirty meshes."""
 
 
 def hull_of_file(shape: Mesh, *, max_vertices: int, tolerance: float | None) -> Hull:
-    """Return the hull that `reduced_hull` makes of the file that a shape names, scaled; kept in the cache
-    folder.
-    """
+    """Return the hull that `reduced_hull` makes of the file that a shape names, scaled."""
+    (found,) = _hulls_of_file(shape, max_vertices, tolerance, None)
+    return found
+
+
+def _hulls_of_file(
+    shape: Mesh, max_vertices: int, tolerance: float | None, concavity: float | None
+) -> list[Hull]:
+    """Return the hull of a file, or those of its convex pieces, from the cache folder if they are there."""
     file = _readable_path(shape)
     content = mesh_content(file)
-    facts = file.suffix.lower(), shape.scale, max_vertices, tolerance, _reader_digest()
+    facts = file.suffix.lower(), shape.scale, max_vertices, tolerance, concavity, _reader_digest()
     key = hashlib.sha256(repr(facts).encode() + b"\0" + content).hexdigest()
     if (entry := HULLS.load(key)) is not None:
-        description, (corners, faces) = entry
-        found = Hull(
-            np.frombuffer(corners, "<f8").reshape(-1, 3),
-            np.frombuffer(faces, "<i8").reshape(-1, 3),
-            description["gap"],
-        )
+        found = [
+            Hull(np.frombuffer(a, "<f8").reshape(-1, 3), np.frombuffer(b, "<i8").reshape(-1, 3), gap)
+            for gap, a, b in zip(entry[0]["gaps"], entry[1][::2], entry[1][1::2])
+        ]
     else:
-        points = _mesh_in(content, file).scaled(shape.scale).corners
-        found = reduced_hull(points, max_vertices=max_vertices, tolerance=tolerance)
-        pieces = found.corners.astype("<f8").tobytes(), found.faces.astype("<i8").tobytes()
-        HULLS.store(key, {"gap": found.gap}, pieces)
-    remember_hull(found)
+        mesh = _mesh_in(content, file).scaled(shape.scale)
+        pieces = [mesh.corners] if concavity is None else convex_pieces(mesh, concavity)
+        found = [reduced_hull(piece, max_vertices=max_vertices, tolerance=tolerance) for piece in pieces]
+        arrays = [array for hull in found for array in (hull.corners.astype("<f8"), hull.faces.astype("<i8"))]
+        HULLS.store(key, {"gaps": [hull.gap for hull in found]}, [array.tobytes() for array in arrays])
+    for hull in found:
+        remember_hull(hull)
     return found
 
 
@@ -114,7 +121,9 @@ def _reader_digest() -> str:
     """Return a digest of the source that makes hulls of files."""
     digest = hashlib.sha256()
     formats = Path(__file__).parent
-    sources = [formats / f"{name}.py" for name in ("meshes", "stl_obj", "collada", "document")]
+    sources = [
+        formats / f"{name}.py" for name in ("meshes", "stl_obj", "collada", "document", "decomposition")
+    ]
     for source in (*sources, formats.parent / "model" / "shapes" / "quickhull.py"):
         digest.update(source.read_bytes())
     return digest.hexdigest()
@@ -134,22 +143,35 @@ def _readable_path(shape: Mesh) -> Path:
 
 
 def with_hulls(
-    model: Model, *, max_vertices: int = MAX_HULL_VERTICES, tolerance: float | None = None
+    model: Model,
+    *,
+    max_vertices: int = MAX_HULL_VERTICES,
+    tolerance: float | None = None,
+    concavity: float | None = None,
 ) -> Model:
     """Return the model with the hull of every mesh that collides; a mesh that is drawn stays to be drawn.
 
     MuJoCo and most engines collide meshes so. A file that is missing, or that holds no volume, is an error.
 
-    A hull of more than 64 corners loses those that are not needed to stay within `tolerance` [m] (default: 1
-    mm, or 0.5 % of the extent of smaller parts), and never has more than `max_vertices`. The distance from
+    A hull of more than 64 corners loses those that are not needed to stay within `tolerance` [m] (default:
+    1 mm, or 0.5 % of the extent of smaller parts), and never has more than `max_vertices`. The distance from
     the hull of the whole mesh is the `approximation_error` of the result. Hulls are kept in the cache folder.
+
+    With `concavity` [m] a mesh becomes several hulls: those of convex pieces into which CoACD cuts it until
+    none is more concave (extra `decomposition`; seconds to minutes for each mesh, the first time).
     """
+    most = None if concavity is None else checked_concavity(concavity)
 
     def hulls(shape: Mesh, _: str) -> Iterator[Shape]:
         if shape.visual or not shape.collision:  # the name is the hull's
             yield replace(shape, collision=False, name="") if shape.collision else shape
-        if shape.collision:
+        if shape.collision and most is None:
             yield hull_of(replace(shape, visual=False), max_vertices=max_vertices, tolerance=tolerance)
+        elif shape.collision:
+            options = dict(shape.data()) | {"visual": False}
+            del options["path"], options["scale"]
+            for hull in _hulls_of_file(shape, max_vertices, tolerance, most):
+                yield ConvexMesh(hull.corners.tolist(), approximation_error=hull.gap, **options)
 
     return _with_meshes(model, hulls)
 
