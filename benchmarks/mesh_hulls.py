@@ -48,7 +48,8 @@ def passes(points: Array, corners: Array, faces: Array) -> bool:
     volume = float(np.einsum("fi,fi->", a, np.cross(b, c))) / 6.0
     directions = qhull.equations[:, :3]
     parts = np.array_split(directions, 1 + len(directions) // 200)
-    gap = max(float(((points @ u.T).max(axis=0) - (corners @ u.T).max(axis=0)).max()) for u in parts)
+    outer = points[qhull.vertices]
+    gap = max(float(((outer @ u.T).max(axis=0) - (corners @ u.T).max(axis=0)).max()) for u in parts)
     return abs(volume / qhull.volume - 1.0) <= 1e-6 and gap <= 1e-9
 
 
