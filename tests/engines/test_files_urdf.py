@@ -6,6 +6,9 @@ floating root. `python benchmarks/files.py` prints the same as a table.
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 pin = pytest.importorskip("pinocchio")
@@ -19,6 +22,7 @@ from tests.engines.file_table import (  # noqa: E402
 )
 
 import dalembert as da  # noqa: E402
+from dalembert.model.shapes import Mesh  # noqa: E402
 
 FILES = files_of(URDF_PACKAGES, ".urdf")
 NAMES = [file.name for file in FILES]
@@ -34,6 +38,8 @@ BROKEN = {
     "example-robot-data/ur3.urdf": "there is no <link>",
 }
 """Files that neither engine loads, with the reason that we give."""
+
+LOADED = [name for name in NAMES if name not in {*EXPECTED_REFUSALS, *BROKEN}]
 
 COMPILED = (
     "example-robot-data/baxter.urdf",
@@ -55,7 +61,7 @@ def test_packages_hold_the_files_that_are_counted() -> None:
     assert {*EXPECTED_REFUSALS, *BROKEN, *COMPILED} <= set(NAMES)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in {*EXPECTED_REFUSALS, *BROKEN}])
+@pytest.mark.parametrize("name", LOADED)
 def test_file_agrees(name: str) -> None:
     row = file_pinocchio.row(file_called(name))
     assert row.kind == "agrees", row.verdict
@@ -79,6 +85,19 @@ def test_broken_file_is_refused_by_both(name: str) -> None:
 def test_compiled_functions_agree(name: str) -> None:
     row = file_pinocchio.row(file_called(name), by_compiled_functions)
     assert row.kind == "agrees", row.verdict
+
+
+@pytest.mark.parametrize("name", [name for name in LOADED if name.startswith("example-robot-data/")])
+def test_meshes_are_found_where_the_file_lies(name: str) -> None:
+    """Every name of the package is the file below the folder "share", without `roots=`."""
+    file = file_called(name)
+    model = da.load(file.path, root="floating")
+    shapes = [shape for body in model.bodies for shape in body.shapes if isinstance(shape, Mesh)]
+    share = next(folder for folder in file.path.parents if folder.name == "share")
+    text = re.sub("<!--.*?-->", "", file.path.read_text(), flags=re.DOTALL)
+    named = {(share / path).resolve() for path in re.findall('"package:/+([^"]+)"', text)}
+    assert {Path(shape.path) for shape in shapes} == named
+    assert all(shape.readable for shape in shapes)
 
 
 def test_trusted_file_agrees() -> None:

@@ -44,8 +44,56 @@ def test_packages_are_folders_of_that_name(folders: dict[str, Path]) -> None:
     assert other.resolve("package://arm/meshes/a.stl", what="mesh") == folders["other"] / "arm/meshes/a.stl"
     trusted = Resources(folders["model"], trusted=True)
     assert trusted.resolve("package://package/meshes/a.stl", what="mesh") == meshes
-    with pytest.raises(MissingResourceError, match="does not exist; looked below"):
-        Resources(folders["model"]).resolve("package://package/meshes/a.stl", what="mesh")
+    with pytest.raises(MissingResourceError, match="packages above and beside the file; name the folder"):
+        Resources(folders["model"]).resolve("package://packages/meshes/a.stl", what="mesh")
+
+
+def test_packages_lie_above_the_file_or_beside_what_lies_above(folders: dict[str, Path]) -> None:
+    """As in a workspace: ws/package/urdf/model.urdf names its own package and its neighbors."""
+    resources = Resources(folders["model"])
+    for uri, found in (
+        ("package://package/meshes/a.stl", folders["package"] / "meshes/a.stl"),
+        ("package://package/urdf/../meshes/a.stl", folders["package"] / "meshes/a.stl"),
+        ("package://other/arm/meshes/a.stl", folders["other"] / "arm/meshes/a.stl"),
+        ("package://meshes/a.stl", folders["model"] / "meshes/a.stl"),  # below the file comes first
+    ):
+        assert resources.resolve(uri, what="mesh") == found
+    inner = folders["model"] / "package" / "urdf"  # the nearest folder of the name above the file
+    (inner / "meshes").mkdir(parents=True)
+    (inner / "meshes" / "a.stl").write_text("inner")
+    assert Resources(inner).resolve("package://package/urdf/meshes/a.stl", what="mesh").read_text() == "inner"
+
+
+def test_packages_of_a_model_file_open_nothing_else(
+    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file chooses the names of its packages: links, `..`, hidden folders and /home are none."""
+    above = folders["package"].parent
+    (above / ".hidden").mkdir()
+    (above / ".hidden" / "a.stl").write_text("hidden")
+    (above / "linked").symlink_to(folders["secret"], target_is_directory=True)
+    (folders["other"] / "out").symlink_to(folders["secret"], target_is_directory=True)
+    resources = Resources(folders["model"])
+    with pytest.raises(MissingResourceError):
+        resources.resolve("package://.hidden/a.stl", what="mesh")
+    for uri in (
+        "package://linked/a.stl",
+        "package://other/out/a.stl",
+        "package://package/../secret/a.stl",
+        "package://package/urdf/../../secret/missing.stl",
+    ):
+        with pytest.raises(FileError, match=r"leads to .*secret"):
+            resources.resolve(uri, what="mesh")
+    with pytest.raises(FileError, match="control character"):
+        resources.resolve("package://package/meshes/a%0a.stl", what="mesh")
+    top = Path(folders["model"].parts[1])  # such as tmp
+    inside = folders["secret"].relative_to("/" / top)
+    with pytest.raises(MissingResourceError):
+        resources.resolve(f"package://{top}/{inside}/a.stl", what="mesh")
+    is_file = Path.is_file
+    monkeypatch.setattr(Path, "is_file", lambda self: self.name == "package.xml" or is_file(self))
+    found = resources.resolve(f"package://{top}/{inside}/a.stl", what="mesh")
+    assert found == folders["secret"] / "a.stl"
 
 
 def test_percent_signs_of_an_address_are_decoded(folders: dict[str, Path]) -> None:

@@ -59,8 +59,10 @@ def test_files_that_hold_another_thing_name_the_right_tool(content: str, words: 
 
 @pytest.mark.parametrize("ending", [".xacro", ".sdf", ".bvh", ".amc"])
 def test_endings_of_other_formats_name_the_right_tool(tmp_path: Path, ending: str) -> None:
-    with pytest.raises(FileError, match=r"xacro|convert|load_motion"):
+    with pytest.raises(FileError, match=r"run: xacro x.xacro > x.urdf|convert|load_motion"):
         da.load(tmp_path / f"x{ending}")
+    with pytest.raises(FileError, match=r"run: xacro a.urdf.xacro > a.urdf, and load a.urdf"):
+        da.load(tmp_path / "a.urdf.xacro")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ PathLike = str | os.PathLike[str]
 T = TypeVar("T")
 
 _ELSEWHERE: Final = {
-    ".xacro": "xacro files are programs that write URDF; run: xacro model.urdf.xacro > model.urdf",
+    ".xacro": "a xacro file is a program that writes URDF; run: xacro {name} > {urdf}, and load {urdf}",
     ".sdf": "SDF is not supported; convert the model to URDF or MJCF first",
     ".bvh": "a motion file; load it with da.load_motion",
     ".asf": "a motion file; load it with da.load_motion((skeleton, motion))",
@@ -164,7 +164,8 @@ def _by_ending(file: Path, known: Mapping[str, T], action: str) -> T:
     if file.is_dir():
         raise FileError(f"{file} is a folder; name a file in it")
     if ending in _ELSEWHERE and action == "load":
-        raise FileError(f"{file}: {_ELSEWHERE[ending]}")
+        urdf = file.name[: -len(ending)].removesuffix(".urdf") + ".urdf"
+        raise FileError(f"{file}: {_ELSEWHERE[ending].format(name=file.name, urdf=urdf)}")
     if ending not in known:
         raise UnknownNameError.of(f"file format to {action}", ending or file.name, known)
     return known[ending]

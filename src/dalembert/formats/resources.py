@@ -1,10 +1,11 @@
 """Files that a model file names: found below allowed folders only, and read up to a limit.
 
 A model file comes from anywhere, so the names in it are not trusted: a name is resolved first, symbolic links
-included, and then has to lie below the model file's folder, a root that the caller named, or a folder of
-packages that the environment names (`ROS_PACKAGE_PATH`, `AMENT_PREFIX_PATH`). Nothing is fetched, and only
-regular files are opened. Beside them stand the options of readers, their reports on the content of a file,
-their errors, and the losses of writers.
+included, and then has to lie below the model file's folder, a root that the caller named, a folder of
+packages that the environment names (`ROS_PACKAGE_PATH`, `AMENT_PREFIX_PATH`), or, if it names a package, in
+the folder of that package above or beside the file. Nothing is fetched, and only regular files are opened.
+Beside them stand the options of readers, their reports on the content of a file, their errors, and the losses
+of writers.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ class Resources:
         "hand"`.
 
         Relative names start at the folder, then at the roots. `package://name/rest` is looked for in folders
-        called `name`: the folder and the roots themselves, what they hold, and the folder's parents (where
-        those lie below a root). `file://`, absolute names, `~` and names that lead out of the allowed folders
+        called `name`: the folder and the roots themselves and what they hold, the folders of packages of the
+        environment, then the folders above the file, nearest first, and those beside them (`_packages`); it
+        stays in that package. `file://`, absolute names, `~` and names that lead out of the allowed folders
         are refused unless trusted; `http://` and its kin always. A file that is not there raises
         `MissingResourceError`, which is a `FileError`.
         """
@@ -74,7 +76,7 @@ class Resources:
             )
         place = f'{what}: "{uri}"'
         outside = None
-        for candidate in self._candidates(uri, place):
+        for package, candidate in self._candidates(uri, place):
             try:
                 found = candidate.resolve()
                 if Path(os.path.normpath(candidate)).resolve() != found:
@@ -82,7 +84,8 @@ class Resources:
                         f"{place} goes through a symbolic link and back by '..', which programs read in "
                         "different ways; name the file directly"
                     )
-                if not self._inside(found):  # whether such a file exists is nobody's business
+                in_package = package is not None and found.is_relative_to(package)
+                if not (in_package or self._inside(found)):  # whether it exists is nobody's business
                     outside = found
                     continue
                 status = found.stat()
@@ -94,7 +97,14 @@ class Resources:
             return found
         if outside is not None:
             raise FileError(f"{place} leads to {outside}, {self._limits()}")
-        raise MissingResourceError(f"{place} does not exist; looked below {self._allowed_folders()}")
+        packages = ""
+        if uri.lower().startswith("package:"):
+            packages = (
+                " and in packages above and beside the file; name the folder of its package (roots=[…])"
+            )
+        raise MissingResourceError(
+            f"{place} does not exist; looked below {self._allowed_folders()}{packages}"
+        )
 
     def admits(self, path: Path) -> bool:
         """Return whether an absolute path lies in a place that may be read; the file need not exist."""
@@ -103,8 +113,10 @@ class Resources:
         except (OSError, RuntimeError, ValueError):
             return False
 
-    def _candidates(self, uri: str, place: str) -> Iterator[Path]:
-        """Return the paths where the file may be, in order; names of forbidden kinds are refused first."""
+    def _candidates(self, uri: str, place: str) -> Iterator[tuple[Path | None, Path]]:
+        """Return the paths where the file may be, in order, each after the package that it may not leave, if
+        any; names of forbidden kinds are refused first.
+        """
         match = _SCHEME.match(uri)
         scheme, rest = (match[1].lower(), uri[match.end() :]) if match else ("", uri)
         if scheme in _NEVER:
@@ -123,12 +135,12 @@ class Resources:
         elif Path(uri).is_absolute() or uri.startswith(("/", "\\")) or re.match(r"[A-Za-z]:", uri):
             beyond = "is an absolute path", uri
         if beyond is None:
-            return (root / uri for root in self._allowed)
+            return ((None, root / uri) for root in self._allowed)
         if not self._trusted:
             raise FileError(f"{place} {beyond[0]}, {self._limits()}")
-        return iter([Path(beyond[1])])
+        return iter([(None, Path(beyond[1]))])
 
-    def _package(self, rest: str, place: str) -> Iterator[Path]:
+    def _package(self, rest: str, place: str) -> Iterator[tuple[Path | None, Path]]:
         """Yield where a file of a package may be: in folders of its name, themselves or inside others."""
         name, _, path = unquote(rest).removeprefix("//").partition("/")
         if name in ("", ".", "..", "~") or "\\" in name:
@@ -137,11 +149,28 @@ class Resources:
             raise FileError(f"{place} names a package but no file in it")
         if path.startswith("/"):
             raise FileError(f"{place} has an absolute path inside a package; write package://{name}/path")
-        parents = (parent for parent in self._folder.parents if self._inside(parent))
-        for root in (*self._allowed, *self._package_roots, *parents):
+        for root in (*self._allowed, *self._package_roots):
             if root.name == name:
-                yield root / path
-            yield root / name / path
+                yield None, root / path
+            yield None, root / name / path
+        for package in self._packages(name):
+            yield package, package / path
+
+    def _packages(self, name: str) -> Iterator[Path]:
+        """Yield the folders called `name` above the model file, nearest first, and beside those above it.
+
+        A name of a package does not begin with a dot, and what lies directly below the root of the file
+        system, such as /home or /etc, is a package only if it has a package.xml: the model file chooses the
+        name.
+        """
+        if name.startswith("."):
+            return
+        above = (self._folder, *self._folder.parents)
+        own = [folder for folder in above if folder.name == name]
+        for package in (*own, *(folder / name for folder in above)):
+            top = package.parent == package.parent.parent
+            if not top or (package / "package.xml").is_file():
+                yield package
 
     def _inside(self, path: Path) -> bool:
         return self._trusted or any(
