@@ -97,7 +97,7 @@ def test_lumping_carries_shapes_frames_and_loops() -> None:
     builder.add_frame("mark", "b", Y)
     builder.add_loop("loop", "b", "world", Spherical(), Y, None)
     lumped = builder.build().lumped()
-    assert lumped.body("a").shapes[1] == Sphere(0.2, placement=X @ Y)
+    assert lumped.body("a").shapes[1] == Sphere(0.2, placement=X @ Y, link="b")
     assert lumped.frame("mark").placement == X @ Y
     assert lumped.frame("b").placement == X
     assert lumped.loops["loop"].predecessor == 0

@@ -19,7 +19,7 @@ from dalembert.model.tree import PerBody
 from dalembert.spatial import Transform
 
 Names: TypeAlias = Iterable[str | tuple[str, str]]
-"""Names of bodies or shapes, or pairs of such names; "world" is a body here."""
+"""Names of bodies, shapes or links merged into bodies, or pairs of such names; "world" is a body here."""
 
 
 class Placed(NamedTuple):
@@ -54,8 +54,9 @@ def pairs_of(
     touch in any case, with their own coefficients; elsewhere the larger ones of the two shapes hold, and
     friction that only one of them has. A mesh touches with its convex hull, read from its file.
 
-    `only` and `exclude` choose among these: each entry is the name of a body or of a shape, or two such
-    names; "world" is a body here. `self_collision=False` keeps only contact with the world.
+    `only` and `exclude` choose among these: each entry is the name of a body, of a shape or of a link that
+    was merged into a body, or two such names; "world" is a body here. `self_collision=False` keeps only
+    contact with the world.
 
     >>> from dalembert.contact.pairs import pairs_of
     >>> model = da.models.humanoid().with_ground(friction=0.8)
@@ -140,7 +141,7 @@ class _Rules:
 
     def names(self, placed: Placed) -> frozenset[str]:
         """Return the names that mean this shape."""
-        return frozenset({self._names[placed.body], placed.shape.name} - {""})
+        return frozenset({self._names[placed.body], placed.shape.link, placed.shape.name} - {""})
 
     def one_body(self, first: Placed, second: Placed) -> bool:
         return self._roots[first.body] == self._roots[second.body]
@@ -153,10 +154,8 @@ class _Rules:
         a, b = first.shape, second.shape
         if not (a.group & b.collides_with or b.group & a.collides_with):
             return False
-        if (
-            self._excluded
-            and frozenset((self._names[first.body], self._names[second.body])) in self._excluded
-        ):
+        links = (item.shape.link or self._names[item.body] for item in (first, second))
+        if self._excluded and frozenset(links) in self._excluded:
             return False
         return not (self._hangs_on(first.body, second.body) or self._hangs_on(second.body, first.body))
 
@@ -182,7 +181,8 @@ class _Rules:
 def _check_names(model: Model, given: Names) -> list[tuple[str, ...]]:
     """Return the names, each a tuple of one or two, after checking that all of them exist."""
     shapes = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
-    known = dict.fromkeys([WORLD_NAME, *model.bodies.names, *(shape.name for shape in shapes if shape.name)])
+    own = (name for shape in shapes for name in (shape.link, shape.name) if name)
+    known = dict.fromkeys([WORLD_NAME, *model.bodies.names, *own])
     checked = []
     for item in items_of(given):
         names = tuple(items_of(item))
@@ -246,11 +246,11 @@ def point_names(model: Model, pairs: Sequence[ContactPair]) -> list[tuple[str, s
 
 
 def pair_names(model: Model, pair: ContactPair) -> tuple[str, str]:
-    """Return the names of both shapes or, where they have none, of their bodies."""
+    """Return the names of both shapes or, where they have none, of their links or bodies."""
     return _name(model, pair.first), _name(model, pair.second)
 
 
 def _name(model: Model, placed: Placed) -> str:
-    if placed.shape.name:
-        return placed.shape.name
+    if placed.shape.name or placed.shape.link:
+        return placed.shape.name or placed.shape.link
     return WORLD_NAME if placed.body == WORLD else model.bodies[placed.body].name

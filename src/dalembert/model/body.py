@@ -181,11 +181,16 @@ Item = TypeVar("Item", bound=HasName)
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A named frame on a body (index; -1 is the world), in the body's coordinates."""
+    """A named frame on a body (index; -1 is the world), in the body's coordinates.
+
+    The frame of a link that was merged into the body has that link's `inertia`, in the frame's coordinates,
+    which is a part of the body's; other frames have None.
+    """
 
     name: str
     body: int
     placement: Placement
+    inertia: RigidInertia | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
-from dalembert.errors import ArgumentError, ModelError, items_of, require_choice
+from dalembert.errors import ArgumentError, ModelError, items_of, require_choice, short_repr
 from dalembert.model import checks, topology
 from dalembert.model.body import (
     PER_VELOCITY,
@@ -76,7 +76,7 @@ class ModelBuilder:
         self._name = checks.valid_name(name, "the model's name")
         self._bodies: dict[str, tuple[str, Body]] = {}  # name -> (parent's name, body without its numbers)
         self._joint_owner: dict[str, str] = {}
-        self._frames: dict[str, tuple[str, Placement]] = {}
+        self._frames: dict[str, tuple[str, Placement, RigidInertia | None]] = {}
         self._loops: dict[str, tuple[str, str, Loop]] = {}  # with the names of their bodies
         self._couplings: dict[str, Coupling] = {}
         self._constraints: dict[str, Constraint] = {}
@@ -161,11 +161,28 @@ class ModelBuilder:
         self._bodies[name] = (parent, body)
         self._joint_owner[joint_name] = name
 
-    def add_frame(self, name: str, body: str, placement: Placement | None = None) -> None:
-        """Add a named frame on a body (or on the world), in the body's coordinates."""
+    def add_frame(
+        self,
+        name: str,
+        body: str,
+        placement: Placement | None = None,
+        *,
+        inertia: RigidInertia | None = None,
+    ) -> None:
+        """Add a named frame on a body (or on the world), in the body's coordinates.
+
+        `inertia`: the part of the body's inertia that belongs to the frame, in its coordinates; it makes the
+        values `<frame>.mass`, `.com` and `.inertia` of the model. The body's inertia includes it.
+        """
+        what = f'frame "{name}"'
         if checks.valid_name(name, "a frame's name") in self._frames:
-            raise ModelError(f'frame "{name}" is added twice; choose another name')
-        self._frames[name] = (body, checks.placement_or_identity(placement, f'frame "{name}": placement'))
+            raise ModelError(f"{what} is added twice; choose another name")
+        X = checks.placement_or_identity(placement, f"{what}: placement")
+        if inertia is not None:
+            if not isinstance(inertia, RigidInertia):
+                raise ModelError(f"{what}: inertia is {short_repr(inertia)}; give a RigidInertia")
+            inertia = checks.finite_value(inertia, f"{what}: inertia")
+        self._frames[name] = (body, X, inertia)
 
     def add_shape(self, body: str, shape: Shape) -> None:
         """Add a shape to a body, in addition to those it was added with, or fix one to the "world"."""
@@ -175,7 +192,9 @@ class ModelBuilder:
     def exclude_contact(self, body: str, other: str) -> None:
         """Exclude contact between two bodies, or between a body and the "world".
 
-        A body and its parent never touch, unless the parent is the world; they need no exclusion.
+        A body and its parent never touch, unless the parent is the world; they need no exclusion. The name of
+        a link that was merged into a body, which is that of a frame, means the shapes of that link; the
+        body's name means its other shapes.
         """
         for name in (body, other):
             checks.valid_name(name, "exclude_contact: the name of a body")
@@ -333,9 +352,10 @@ class ModelBuilder:
         known = functools.partial(checks.require_known, index)
         for name in self._shapes:
             known(name, "add_shape")
+        links = index | dict.fromkeys(self._frames, topology.WORLD)
         for pair in self._exclusions.values():
             for name in pair:
-                known(name, "exclude_contact")
+                checks.require_known(links, name, "exclude_contact")
         shapes = [*self._shapes.get(WORLD_NAME, ()), *(shape for body in bodies for shape in body.shapes)]
         count = Counter(shape.name for shape in shapes if shape.name)
         for shape_pair in self._contact_pairs:
@@ -349,7 +369,10 @@ class ModelBuilder:
                 raise ModelError(
                     f'frame "{name}" has the name of a body, whose own frame that is; choose another'
                 )
-        frames = [Frame(name, known(body, f'frame "{name}"'), X) for name, (body, X) in self._frames.items()]
+        frames = [
+            Frame(name, known(body, f'frame "{name}"'), X, inertia)
+            for name, (body, X, inertia) in self._frames.items()
+        ]
         loops = [
             replace(loop, predecessor=known(p, f'loop "{name}"'), successor=known(s, f'loop "{name}"'))
             for name, (p, s, loop) in self._loops.items()

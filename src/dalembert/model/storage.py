@@ -108,6 +108,10 @@ class Reader:
                 f"{self.place} has unknown entries {sorted(self._data)}; is it from a newer version?"
             )
 
+    def has(self, key: str) -> bool:
+        """Return whether there is an entry under a key."""
+        return key in self._data
+
     def text(self, key: str) -> str:
         return str(self.take(key, str, "text"))
 
@@ -196,12 +200,15 @@ FORMAT_VERSION = 1
 
 SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "bodies": ("add_body", ("name", "parent", *BODY_ARGUMENTS)),
-    "frames": ("add_frame", ("name", "body", "placement")),
+    "frames": ("add_frame", ("name", "body", "placement", "inertia")),
     "loops": ("add_loop", ("name", "predecessor", "successor", "joint", *LOOP_PLACEMENTS)),
     "couplings": ("add_coupling", ("name", "joints", "coefficients", "offset", "dependent")),
     "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution")),
 }
 """The lists of a saved model: the builder's method for their items, and the entries of an item in order."""
+
+OPTIONAL: Final = {("frames", "inertia")}
+"""Entries that not every item of a list has."""
 
 READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     **dict.fromkeys(("placement", *LOOP_PLACEMENTS), Reader.placement),
@@ -300,7 +307,8 @@ def _content(model: Model, *, with_functions: bool = False) -> dict[str, Any]:
         if method in sections:
             section, keys = sections[method]
             owner = arguments.get("name", "")
-            content[section].append({key: _data(arguments[key], owner, with_functions) for key in keys})
+            given = {key: arguments[key] for key in keys if key in arguments}
+            content[section].append({key: _data(part, owner, with_functions) for key, part in given.items()})
     return content
 
 
@@ -384,7 +392,8 @@ def _build(content: Reader) -> Model:
     for section, (method, keys) in SECTIONS.items():
         for item in content.readers(section, optional=section == "contact_pairs"):
             with item:
-                arguments = {key: READERS.get(key, Reader.text)(item, key) for key in keys}
+                given = [key for key in keys if (section, key) not in OPTIONAL or item.has(key)]
+                arguments = {key: READERS.get(key, Reader.text)(item, key) for key in given}
                 if "joints" in arguments:
                     joints, k = arguments.pop("joints"), arguments["coefficients"]
                     if len(k) != len(joints):

@@ -37,7 +37,9 @@ def builder_calls(model: Model) -> Iterator[Call]:
         own = {name: getattr(body, name) for name in BODY_ARGUMENTS}
         yield "add_body", {"name": body.name, "parent": names[body.parent], **own}
     for frame in model.frames:
-        yield "add_frame", {"name": frame.name, "body": names[frame.body], "placement": frame.placement}
+        own = {} if frame.inertia is None else {"inertia": frame.inertia}
+        place = {"name": frame.name, "body": names[frame.body], "placement": frame.placement}
+        yield "add_frame", place | own
     for loop in model.loops:
         ends = {"predecessor": names[loop.predecessor], "successor": names[loop.successor]}
         own = {name: getattr(loop, name) for name in ("name", "joint", *LOOP_PLACEMENTS)}
@@ -147,8 +149,9 @@ def merge_fixed_bodies(model: Model) -> Model:
 def merge_fixed(calls: Iterable[Call]) -> list[Call]:
     """Return calls of a builder, parents first, with every body on a `Fixed` joint merged into its parent.
 
-    A merged body's frame remains under the body's name, and its exclusions from contact hold for the whole;
-    bodies fixed to the world lose their inertia, and their shapes become the world's.
+    A merged body's frame remains under the body's name, with its inertia, and its shapes keep the name as
+    that of their link. The inertia of bodies fixed to the world has no effect, and their shapes become the
+    world's.
     """
     # For each body, the name of the body that carries its frame, and where the frame is placed there, if it
     # is not the carrier's own.
@@ -158,6 +161,10 @@ def merge_fixed(calls: Iterable[Call]) -> list[Call]:
     shapes: list[Call] = []
     rest: list[Call] = []
     for method, arguments in calls:
+        if method == "exclude_contact":  # merged bodies remain the links of their shapes
+            carriers = {home.get(arguments[key], (arguments[key], None))[0] for key in ("body", "other")}
+            rest += [(method, arguments)] * (len(carriers) == 2)
+            continue
         if method != "add_body":
             rest.append(_relocate((method, arguments), str, home.__getitem__))
             continue
@@ -171,15 +178,14 @@ def merge_fixed(calls: Iterable[Call]) -> list[Call]:
             kept[name] = arguments | {"parent": carrier, "placement": at}
             continue
         home[name] = (carrier, None if at == Transform.identity() else at)
-        frames.append(("add_frame", {"name": name, "body": carrier, "placement": at}))
-        shapes += [
-            ("add_shape", {"body": carrier, "shape": _move(shape, at)}) for shape in arguments["shapes"]
-        ]
+        frames.append(("add_frame", {"name": name, "body": carrier, "placement": at, "inertia": inertia}))
+        for shape in arguments["shapes"]:
+            moved = replace(_move(shape, at), link=shape.link or name)
+            shapes.append(("add_shape", {"body": carrier, "shape": moved}))
         if carrier in kept and any(inertia.leaves()):
             kept[carrier]["inertia"] = kept[carrier]["inertia"] + at.inverse_apply(inertia)
-    inside = [call for call in rest if call[0] != "exclude_contact" or call[1]["body"] != call[1]["other"]]
     bodies = [("add_body", arguments) for arguments in kept.values()]
-    return [*bodies, *frames, *inside, *shapes]
+    return [*bodies, *frames, *rest, *shapes]
 
 
 def _reduced_couplings(
@@ -260,13 +266,15 @@ def _relocate(call: Call, rename: Rename, home: Callable[[str], tuple[str, Trans
         arguments[key], X = home(given[key])
         if X is not None and placed:
             arguments[placed] = _move(arguments[placed], X)
+    if method == "add_frame" and WORLD_NAME == given["body"] != arguments["body"]:
+        arguments.pop("inertia", None)  # that of what was fixed to the world is in no body
     return method, arguments
 
 
 def _rename_shape(shape: Shape, rename: Rename) -> Shape:
-    """Return the shape under its new name; an unnamed shape stays unnamed."""
-    own = rename(shape.name) if shape.name else ""
-    return shape if own == shape.name else replace(shape, name=own)
+    """Return the shape under its new names; an unnamed shape stays unnamed."""
+    own, link = (rename(name) if name else "" for name in (shape.name, shape.link))
+    return shape if (own, link) == (shape.name, shape.link) else replace(shape, name=own, link=link)
 
 
 def _move(placed: Any, X: Transform) -> Any:

@@ -1,6 +1,6 @@
 """The numbers of a model by name: reading, replacing, and passing them at run time.
 
-    <body>.mass  .com  .inertia (3x3 at the centre of mass)
+    <body>.mass  .com  .inertia (3x3 at the centre of mass), also of a link that was merged into a body
     <joint>.placement (3x4, [R | p])  and the joint's own parameters, such as .axis or .pitch
     <joint>.armature  .damping  .friction  .stiffness  .rest  .lower  .upper  .velocity  .effort
     gravity
@@ -13,14 +13,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError, UnknownNameError
-from dalembert.model.body import JOINT_VALUES, LIMITS, Body, Limits
+from dalembert.model.body import JOINT_VALUES, LIMITS, Body, Frame, Limits
 from dalembert.model.joints import Joint
 from dalembert.model.joints.joint import flatten
+from dalembert.model.topology import WORLD
 from dalembert.model.user_functions import TransferredFunction
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Placement, RigidInertia, SymMat3, Transform, Vec3
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 BODY_VALUES = ("mass", "com", "inertia")
 
+Parts: TypeAlias = dict[str, tuple[str, Any]]
+"""New values of a body by what they are, each with the name under which it was given."""
+
 
 def value_names(model: Model) -> tuple[str, ...]:
     """Return every name that `value`, `with_values` and run-time parameters accept, body by body."""
@@ -37,6 +41,9 @@ def value_names(model: Model) -> tuple[str, ...]:
     for body in model.bodies:
         names += [f"{body.name}.{part}" for part in BODY_VALUES]
         names += [f"{body.joint_name}.{part}" for part in _joint_parts(body)]
+    for frame in model.frames:
+        if frame.inertia is not None and frame.body != WORLD:
+            names += [f"{frame.name}.{part}" for part in BODY_VALUES]
     return tuple(names)
 
 
@@ -46,11 +53,13 @@ def value(model: Model, name: str) -> Any:
         raise UnknownNameError.of("model value", name, value_names(model))
     if name == "gravity":
         return _frozen(model.gravity.to_list())
-    body, part = _locate(model, name)
-    if part == "mass":
-        return body.inertia.mass
+    owner, part = _locate(model, name)
     if part in BODY_VALUES:
-        return _frozen((body.inertia.com if part == "com" else body.inertia.inertia_at_com).to_list())
+        inertia: Any = owner.inertia
+        if part == "mass":
+            return inertia.mass
+        return _frozen((inertia.com if part == "com" else inertia.inertia_at_com).to_list())
+    body: Any = owner
     if part == "placement":
         return _frozen(body.placement.homogeneous()[:3])
     if part in JOINT_VALUES:
@@ -62,7 +71,8 @@ def replace_values(model: Model, new: Mapping[str, Any]) -> Model:
     """Return the model with other values, any scalars, unchecked: axes must be of unit length.
 
     This is how run-time parameters enter a trace. A body's mass, centre of mass and inertia at the centre
-    of mass are replaced independently of one another. `with_values` is the checked form.
+    of mass are replaced independently of one another. Those of a link that was merged into a body change the
+    body by the difference. `with_values` is the checked form.
     """
     return _replace_values(model, new, checked=False)
 
@@ -89,12 +99,16 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
     gravity = _vector(new["gravity"], "gravity") if "gravity" in new else model.gravity
     # A constraint that surgery transferred still sees the geometry of the model it was written for.
     held = [item.name for item in model.constraints if isinstance(item.function, TransferredFunction)]
-    changes: dict[int, dict[str, tuple[str, Any]]] = {}
+    changes: dict[int, Parts] = {}
+    links: dict[str, Parts] = {}
     for name, given in new.items():
         if name == "gravity":
             continue
-        body, part = _locate(model, name)
-        changes.setdefault(body.index, {})[part] = (name, given)
+        owner, part = _locate(model, name)
+        if isinstance(owner, Frame):
+            links.setdefault(owner.name, {})[part] = (name, given)
+            continue
+        changes.setdefault(owner.index, {})[part] = (name, given)
         if held and part not in BODY_VALUES and part not in JOINT_VALUES:
             raise ModelError(
                 f'"{name}" cannot be changed: constraint "{held[0]}" sees the model that it was added '
@@ -103,14 +117,35 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
     bodies = list(model.bodies)
     for i, parts in changes.items():
         bodies[i] = _replace_body_values(bodies[i], parts, checked)
-    return rebuilt(model, bodies=bodies, gravity=gravity)
+    frames = list(model.frames)
+    for k, frame in enumerate(frames):
+        if frame.name not in links or frame.inertia is None:
+            continue
+        body = bodies[frame.body]
+        for part in BODY_VALUES:
+            if part in changes.get(frame.body, ()):
+                raise ModelError(
+                    f'"{body.name}.{part}" includes link "{frame.name}", which is given too; give one of them'
+                )
+        inertia = _replace_inertia(frame.inertia, links[frame.name])
+        change = frame.placement.as_transform().inverse_apply(inertia - frame.inertia)
+        bodies[frame.body] = dataclasses.replace(body, inertia=body.inertia + change)
+        frames[k] = dataclasses.replace(frame, inertia=inertia)
+    return rebuilt(model, bodies=bodies, gravity=gravity, frames=frames)
 
 
-def _locate(model: Model, name: str) -> tuple[Body, str]:
-    """Return the body that holds a value, and the part of it that the value is."""
+def _locate(model: Model, name: str) -> tuple[Body | Frame, str]:
+    """Return the body, or the frame of a merged link, that holds a value, and which part of it that is."""
     owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part in BODY_VALUES and model.bodies.has(owner):
         return model.bodies[owner], part
+    if part in BODY_VALUES and model.frames.has(owner) and model.frames[owner].inertia is not None:
+        if model.frames[owner].body == WORLD:
+            raise UnknownNameError(
+                f'link "{owner}" is fixed to the world, so that "{name}" has no effect; load the file with '
+                'root="floating", or give the link a joint'
+            )
+        return model.frames[owner], part
     if model.joints.has(owner) and part in _joint_parts(model.joints[owner].body):
         return model.joints[owner].body, part
     raise UnknownNameError.of("value", name, value_names(model))
@@ -120,15 +155,19 @@ def _joint_parts(body: Body) -> tuple[str, ...]:
     return ("placement", *body.joint.parameter_names, *(JOINT_VALUES if body.nv else ()))
 
 
-def _replace_body_values(body: Body, parts: Mapping[str, tuple[str, Any]], checked: bool) -> Body:
+def _replace_inertia(old: RigidInertia, parts: Parts) -> RigidInertia:
+    """Return an inertia with the given ones of its mass, centre of mass and moments there replaced."""
+    new = {part: parts[part][::-1] for part in BODY_VALUES if part in parts}
+    mass = _entries(new["mass"][0], 1, new["mass"][1])[0] if "mass" in new else old.mass
+    com = _vector(*new["com"]) if "com" in new else old.com
+    moments = _symmetric(*new["inertia"]) if "inertia" in new else old.inertia_at_com
+    return RigidInertia(mass, com, moments)
+
+
+def _replace_body_values(body: Body, parts: Parts, checked: bool) -> Body:
     fields: dict[str, Any] = {}
     if any(part in parts for part in BODY_VALUES):
-        old = body.inertia
-        new = {part: parts[part][::-1] for part in BODY_VALUES if part in parts}
-        mass = _entries(new["mass"][0], 1, new["mass"][1])[0] if "mass" in new else old.mass
-        com = _vector(*new["com"]) if "com" in new else old.com
-        moments = _symmetric(*new["inertia"]) if "inertia" in new else old.inertia_at_com
-        fields["inertia"] = RigidInertia(mass, com, moments)
+        fields["inertia"] = _replace_inertia(body.inertia, parts)
     for part, (name, given) in parts.items():
         if part == "placement":
             fields["placement"] = _placement(given, name)

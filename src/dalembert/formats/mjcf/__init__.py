@@ -191,7 +191,7 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     builder = ModelBuilder(gravity=_gravity(compiled), name=name or "model")
     add_bodies(builder, compiled, plan)
     add_contact(builder, compiled, plan)
-    taken = {*compiled.bodies, *(name for name, _ in plan.frames)}
+    taken = {*compiled.bodies, *(name for name, _, _ in plan.frames)}
     for s in range(m.nsite):
         site = compiled.name("SITE", s)
         own = unique_name(site, taken)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final, NamedTuple, final
 
 from dalembert.errors import FileError, ModelError
@@ -236,7 +237,7 @@ class Plan:
 
     chains: list[tuple[str, str, Transform, list[Link]]]  # name, parent, start, joints
     inertias: dict[str, RigidInertia]
-    frames: list[tuple[str, Home]]
+    frames: list[tuple[str, Home, RigidInertia | None]]  # the inertia of a merged body
 
 
 def plan_bodies(compiled: Compiled, root: str | None) -> Plan:
@@ -255,10 +256,10 @@ def plan_bodies(compiled: Compiled, root: str | None) -> Plan:
             plan.chains.append((name, parent.body, start, links))
             home = Home(name, links[-1].tail)
             if any(home.at.p):
-                plan.frames.append((f"{name}:origin", home))
+                plan.frames.append((f"{name}:origin", home, None))
         else:
             home = Home(parent.body, start)
-            plan.frames.append((name, home))
+            plan.frames.append((name, home, _inertia(m, b, IDENTITY)))
         homes.append(home)
         own = _inertia(m, b, home.at)
         plan.inertias[home.body] = plan.inertias[home.body] + own if home.body in plan.inertias else own
@@ -294,8 +295,9 @@ def add_bodies(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
         builder.add_body(unique_name("static_geometry", used), WORLD, joints.Fixed())
     for shape in compiled.shapes.get(WORLD, ()):
         builder.add_shape(WORLD, shape)
-    for name, home in plan.frames:
-        builder.add_frame(name if name in compiled.bodies else unique_name(name, used), *home)
+    for name, home, inertia in plan.frames:
+        own = name if name in compiled.bodies else unique_name(name, used)
+        builder.add_frame(own, *home, inertia=inertia)
 
 
 def _per_dof(compiled: Compiled, link: Link, kind: str, flag: str) -> tuple[float, ...]:
@@ -376,6 +378,7 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
         "friction": None if _has_default_friction(m, g) else tuple(friction),
         "group": int(m.geom_contype[g]) & ALL_GROUPS,
         "collides_with": int(m.geom_conaffinity[g]) & ALL_GROUPS,
+        "link": _merged_link(compiled, int(m.geom_bodyid[g])),
     }
     if kind in _SOLIDS:
         return _SOLIDS[kind](floats(m.geom_size[g]), **options)
@@ -390,6 +393,11 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
         return shapes.HeightField(heights.reshape(rows, columns).tolist(), (2.0 * x, 2.0 * y), **options)
     compiled.report.note(f'ignored: geom "{name or g}" is a signed distance field, which is not supported')
     return None
+
+
+def _merged_link(compiled: Compiled, b: int) -> str:
+    """Return the name of a body that was merged into another; "" if it was not."""
+    return "" if compiled.bodies[b] == compiled.homes[b].body else compiled.bodies[b]
 
 
 def _has_default_friction(m: Any, g: int) -> bool:
@@ -429,23 +437,15 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
     m, report = compiled.m, compiled.report
     for name, parent, _, links in plan.chains:
         if parent != WORLD and len(links) > 1:
-            builder.exclude_contact(parent, name)
+            for first, second in product(_links_on(compiled, parent), _links_on(compiled, name)):
+                builder.exclude_contact(first, second)
     if compiled.is_disabled("FILTERPARENT") and m.nbody > 2:
         report.note("ignored: the flag filterparent; a body never touches its parent here")
     for signature in m.exclude_signature:
         pair = int(signature) >> 16, int(signature) & 0xFFFF
-        ours = [compiled.homes[b].body for b in pair]
-        if ours[0] == ours[1]:
-            continue
-        builder.exclude_contact(*ours)
-        for own, home in zip(pair, ours):
-            others = (b for b in range(m.nbody) if b != own and compiled.homes[b].body == home)
-            if any(m.body_geomnum[b] for b in others):
-                first, second = (compiled.bodies[b] for b in pair)
-                report.note(
-                    f'the exclusion of "{first}" and "{second}" from contact holds for all of "{home}", with '
-                    "bodies merged into it"
-                )
+        first, second = (compiled.bodies[b] for b in pair)
+        if compiled.homes[pair[0]].body != compiled.homes[pair[1]].body:
+            builder.exclude_contact(first, second)
     _add_pairs(builder, compiled)
     if compiled.contact_is_off:
         report.note("the file switches contact off: no shape collides")
@@ -459,6 +459,13 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
             f"torsional and rolling friction of {turning} geoms or pairs (condim 4 or 6) are kept with the "
             "shapes, but contact has sliding friction only: spinning and rolling on a point are not slowed"
         )
+
+
+def _links_on(compiled: Compiled, body: str) -> list[str]:
+    """Return the name of a body of ours, and those of the bodies with shapes that were merged into it."""
+    m, homes, names = compiled.m, compiled.homes, compiled.bodies
+    merged = (names[b] for b in range(m.nbody) if homes[b].body == body and m.body_geomnum[b])
+    return [*dict.fromkeys([body, *merged])]
 
 
 def _add_pairs(builder: ModelBuilder, compiled: Compiled) -> None:

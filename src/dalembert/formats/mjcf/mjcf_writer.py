@@ -34,8 +34,8 @@ from dalembert.formats.mjcf.bodies import (
 from dalembert.formats.mjcf.files import MESH_ENDINGS
 from dalembert.formats.resources import reject_functions
 from dalembert.model import Model, joints, shapes
-from dalembert.model.body import LIMITS, Body, Loop, bounds_of
-from dalembert.spatial import Mat3, Transform, Vec3, physical_problems
+from dalembert.model.body import LIMITS, Body, Frame, Loop, bounds_of
+from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
 from dalembert.spatial.rotations import quaternion_of_rotation
 
 MIN_MOMENT_OF_INERTIA: Final = 2e-15
@@ -213,6 +213,23 @@ def _closure_points(loop: Loop) -> list[Transform]:
     )
 
 
+MIN_OWN_MASS: Final = 1e-9
+"""Mass of a body without its links, of the whole: less is rounding, and MuJoCo refuses such bodies."""
+
+
+def _without_links(inertia: RigidInertia, links: Sequence[Frame]) -> RigidInertia | None:
+    """Return a body's inertia without those of the links merged into it; None if that is no body's."""
+    rest = inertia
+    for link in links:
+        if link.inertia is not None:
+            if physical_problems(link.inertia):
+                return None
+            rest = rest - link.placement.as_transform().inverse_apply(link.inertia)
+    if rest is not inertia and (rest.mass <= MIN_OWN_MASS * inertia.mass or physical_problems(rest)):
+        return None
+    return rest
+
+
 @final
 class _Writer:
     """The writer of one file."""
@@ -228,8 +245,12 @@ class _Writer:
         for body in model.bodies:
             self.children.setdefault(body.parent, []).append(body)
         self.sites: dict[int, list[tuple[str, Any]]] = {}
+        self.links: dict[int, list[Frame]] = {}
         for frame in model.frames:
-            self.sites.setdefault(frame.body, []).append((frame.name, frame.placement))
+            if frame.inertia is None:
+                self.sites.setdefault(frame.body, []).append((frame.name, frame.placement))
+            else:
+                self.links.setdefault(frame.body, []).append(frame)
         for loop in model.loops:
             ends = (
                 ("a", loop.predecessor, loop.placement_predecessor),
@@ -263,9 +284,7 @@ class _Writer:
     def _worldbody(self) -> None:
         """Write the bodies depth first without recursion: a stack holds bodies to open and tags to close."""
         self.xml.open("worldbody")
-        for shape in self.model.world_shapes:
-            self._geom(shape, WORLD, moving=False)
-        self._write_sites(-1)
+        self._contents(-1, RigidInertia.zero(), self.model.world_shapes, moving=False)
         waiting: list[Body | None] = [*reversed(self.children.get(-1, []))]
         while waiting:
             body = waiting.pop()
@@ -289,7 +308,8 @@ class _Writer:
                     f'body "{body.name}" moves and has no mass, which MuJoCo refuses; give it some mass, or '
                     "merge fixed bodies with model.lumped()"
                 )
-            for name, _ in self.sites.get(body.index, []):
+            places = [name for name, _ in self.sites.get(body.index, [])]
+            for name in (*places, *(link.name for link in self.links.get(body.index, ()))):
                 self.losses.append(f'frame "{name}" on the massless body "{body.name}" is left out')
             body = below[0]
             items += _steps_of(body, self.losses)
@@ -308,11 +328,38 @@ class _Writer:
         self.written.add(body.name)
         for step, axis, anchor in joints:
             self._joint(step, axis, anchor)
-        self._inertial(body, moving=bool(joints))
-        for shape in body.shapes:
-            self._geom(shape, body.name, moving=bool(joints) or body.parent >= 0)
-        self._write_sites(body.index)
+        self._contents(body.index, body.inertia, body.shapes, moving=bool(joints))
         return body
+
+    def _contents(
+        self, index: int, inertia: RigidInertia, own: Sequence[shapes.Shape], *, moving: bool
+    ) -> None:
+        """Write the inertia, geoms and sites of a body or the world, then the links that were merged into it,
+        as bodies without joints; they take their part of the inertia where that leaves one.
+        """
+        links = self.links.get(index, [])
+        rest = _without_links(inertia, links)
+        carried = rest is not None or index < 0
+        heavy = any(link.inertia is not None and any(link.inertia.leaves()) for link in links)
+        name = WORLD if index < 0 else self.model.bodies[index].name
+        self.xml.lose(heavy and not carried, f'which part of the mass of body "{name}" is that of which link')
+        self._inertial(name, inertia if rest is None else rest, moving=moving)
+        on_body = moving or (index >= 0 and self.model.bodies[index].parent >= 0)
+        named = {link.name for link in links}
+        for shape in own:
+            if shape.link not in named:
+                self._geom(shape, name, moving=on_body)
+        self._write_sites(index)
+        for link in links:
+            X = link.placement.as_transform()
+            self.written.add(link.name)
+            with self.xml.inside("body", name=link.name, **_placement(X)):
+                if carried and link.inertia is not None and not physical_problems(link.inertia):
+                    self._inertial(link.name, link.inertia, moving=False)
+                for shape in own:
+                    if shape.link == link.name:
+                        there = X.inverse() @ shape.placement
+                        self._geom(replace(shape, placement=there), link.name, moving=on_body)
 
     def _write_sites(self, body: int) -> None:
         for name, placement in self.sites.get(body, []):
@@ -371,12 +418,11 @@ class _Writer:
             attributes["actuatorfrcrange"] = numbers([-effort, effort])
         return attributes
 
-    def _inertial(self, body: Body, *, moving: bool) -> None:
-        inertia = body.inertia
+    def _inertial(self, name: str, inertia: RigidInertia, *, moving: bool) -> None:
         if not any(inertia.leaves()):
             return
         if problems := physical_problems(inertia):
-            raise FileError(f'body "{body.name}": {"; ".join(problems)}; MuJoCo refuses such a body')
+            raise FileError(f'body "{name}": {"; ".join(problems)}; MuJoCo refuses such a body')
         I = np.array(inertia.inertia_at_com.to_list(), dtype=float)
         moments, axes = np.diag(I).tolist(), np.eye(3)
         if np.any(I - np.diag(moments)):
@@ -390,7 +436,7 @@ class _Writer:
         if min(moments) < MIN_MOMENT_OF_INERTIA and moving:
             moments = [max(moment, MIN_MOMENT_OF_INERTIA) for moment in moments]
             self.losses.append(
-                f'body "{body.name}": moments of inertia are raised to {MIN_MOMENT_OF_INERTIA:g} kg m^2'
+                f'body "{name}": moments of inertia are raised to {MIN_MOMENT_OF_INERTIA:g} kg m^2'
             )
         greatest = moments.index(max(moments))
         # A lamina's moments may break the triangle inequality by rounding, which MuJoCo does not allow.

@@ -59,7 +59,8 @@ class Shape(ABC):
     and between two such shapes `USUAL_FRICTION`. (Contact uses the sliding coefficient; the others are kept
     for files.) `restitution` is the ratio of normal velocities. `group` and `collides_with` are bit masks:
     shapes a and b may touch if a.group & b.collides_with or b.group & a.collides_with is not zero, and both
-    have `collision`.
+    have `collision`. `link` names the link of a file that the shape belongs to, if that was merged into
+    another body.
     """
 
     kind: ClassVar[str]
@@ -73,11 +74,13 @@ class Shape(ABC):
     restitution: float = 0.0
     group: int = 1
     collides_with: int = 1
+    link: str = ""
 
     def __post_init__(self) -> None:
         self._check_size()
-        if not isinstance(self.name, str):
-            raise ModelError(f"{self.kind}: name is {self.name!r}; give text")
+        for own in ("name", "link"):
+            if not isinstance(getattr(self, own), str):
+                raise ModelError(f"{self.kind}: {own} is {getattr(self, own)!r}; give text")
         colour = items_of(self.rgba)
         if len(colour) != 4 or not all(is_finite(c) and 0.0 <= c <= 1.0 for c in colour):
             raise ModelError(f"{self.kind}: rgba is {self.rgba!r}; give four numbers from 0 to 1")
