@@ -153,8 +153,10 @@ NO_EQUATION = {
 }
 """Public functions that compute no formula, and what they do instead."""
 NO_ROW = {
+    "control.actuator_forces": "actuators are no matter of the documents",
     "get_num_threads": "threads are no matter of the documents",
     "set_num_threads": "threads are no matter of the documents",
+    "stand": "poses are no matter of the documents",
     "viewer.contact_sheet": "pictures are no matter of the documents",
     "viewer.record": "pictures are no matter of the documents",
     "viewer.view": "pictures are no matter of the documents",

@@ -98,7 +98,7 @@ def test_actuator_armature_is_reflected_by_the_gear(tmp_path: Path) -> None:
     path = write(tmp_path, HINGES, rest)
     held = read_mjcf(path)
     assert dynamics_error(path, held.model) < 1e-8
-    assert held.actuators[0].joints == (("a", 3.0),)
+    assert held.model.actuators["m"].joints == (("a", 3.0),)
     assert held.model.actuated == ("a",)
 
 

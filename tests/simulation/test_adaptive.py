@@ -342,7 +342,7 @@ def test_events_that_stay_at_zero_happen_when_they_get_there():
         ({"max_steps": 0}, ArgumentError, "max_steps is 0; give a whole number"),
         ({"q": [np.nan]}, ArgumentError, "^q holds numbers that are not finite"),
         ({"events": lambda t, q, v: q[0] > 0.0}, DtypeError, "returned True; give a number that passes zero"),
-        ({"tau": da.control.Servo(kp=1.0, kd=1.0)}, DtypeError, "a Servo holds its forces during steps"),
+        ({"tau": da.control.Servo(kp=1.0, kd=1.0)}, DtypeError, "Servo acts in steps of fixed length"),
     ],
 )
 def test_what_is_wrong_is_named(given, kind, text):

@@ -545,13 +545,22 @@ def stable_pd_forces(
     e, slip = _errors(tree, q, q_ref), _slips(v, v_ref)
     gain = [c + dt * a for a, c in zip(kp, kd, strict=True)]  # tau falls by so much for each unit of v'
     tau = [a * (b - dt * u) + c * d for a, b, u, c, d in zip(kp, e, v, kd, slip, strict=True)]
+    a = implicit_acceleration(tree, q, v, tau, gain, dt, time)
+    return _clamp_torques(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
+
+
+def implicit_acceleration(
+    tree: Tree, q: Scalars, v: Scalars, tau: Scalars, gain: Scalars, dt: Scalar, time: Time = None
+) -> list[Scalar]:
+    """Return a of (M + dt gain) a = tau - b + passive forces: that of joint forces tau at the velocities v
+    which fall by `gain` for each unit of the velocity at the end of a step dt [s].
+    """
     armatures = {body.index: body.armature for body in tree.bodies}
     for body in independent(tree):
         own = zip(body.armature, gain[body.v_slice], strict=True)
         armatures[body.index] = tuple(m + dt * g for m, g in own)
     total = [t + f for t, f in zip(tau, passive_forces(tree, q, v), strict=True)]
-    a = forward_dynamics(with_armatures(tree, armatures), q, v, total, time=time)  # (3)
-    return _clamp_torques(tree, [t - g * (dt * x) for t, g, x in zip(tau, gain, a, strict=True)], effort)
+    return forward_dynamics(with_armatures(tree, armatures), q, v, total, time=time)  # (3)
 
 
 def _errors(tree: Tree, q: Scalars, q_ref: Scalars) -> list[Scalar]:

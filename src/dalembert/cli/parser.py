@@ -265,8 +265,9 @@ def _add_simulate_options(simulate: Parser) -> None:
     add(
         "--pose",
         metavar="P",
-        help="neutral, a keyframe of an MJCF file, a .json file (q, or joints by name), or an .npz file (q "
-        "and v; of a trajectory its last frame); default: where an MJCF file places its bodies, else neutral",
+        help="neutral, a pose of the file (keyframe of MJCF, group state of SRDF), a .json file (q, joints "
+        "by name), or an .npz file (q and v; of a trajectory its last frame); default: where an MJCF file "
+        "places its bodies (qpos0), else neutral",
     )
     add(
         "--initial-height",

@@ -24,7 +24,7 @@ from dalembert.cli.parser import Push
 from dalembert.contact.pairs import ContactPair
 from dalembert.errors import ArgumentError, DalembertError, FileError, UnknownNameError
 from dalembert.formats.meshes import with_hulls
-from dalembert.formats.mjcf import read_mjcf
+from dalembert.formats.mjcf import INITIAL_POSE, read_mjcf
 from dalembert.formats.npz import open_archive
 from dalembert.formats.resources import read_regular_file
 from dalembert.model.configuration import normalize
@@ -204,25 +204,26 @@ def _pairs(model: da.Model, *, self_collision: bool) -> tuple[ContactPair, ...]:
 
 def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
     """Return q and v of the start."""
-    name, rest = options.pose, np.zeros(model.nv)
-    mjcf = Path(options.file).suffix.lower() in MJCF
-    if name == "neutral" or (name is None and not mjcf):
-        return np.asarray(model.neutral()), rest
-    ending = Path(name or "").suffix.lower()
+    name = options.pose or (INITIAL_POSE if model.poses.has(INITIAL_POSE) else "neutral")
+    if name == "neutral" or model.poses.has(name):
+        return model.pose(name), _keyframe_velocities(model, name, options)
+    ending = Path(name).suffix.lower()
     if ending == ".npz":
         return _read_stored_state(model, Path(name))
     if ending == ".json":
         return _read_json_state(model, Path(name))
-    if mjcf:
-        read = read_mjcf(options.file, **files.model_options(options))
-        if name is None:
-            return np.asarray(read.start.q), rest
-        frames = {frame.name or str(k): frame for k, frame in enumerate(read.keyframes)}
-        if name in frames:
-            return np.asarray(frames[name].q), np.asarray(frames[name].v)
-        if frames:
-            raise UnknownNameError.of("pose", name, ("neutral", *frames))
-    raise ArgumentError(f'--pose {name}: give "neutral", a keyframe of an MJCF file, or a .json or .npz file')
+    if model.poses:
+        raise UnknownNameError.of("pose", name, ("neutral", *model.poses.names))
+    raise ArgumentError(f'--pose {name}: give "neutral", a pose of the file, or a .json or .npz file')
+
+
+def _keyframe_velocities(model: da.Model, name: str, options: argparse.Namespace) -> Array:
+    """Return v of a keyframe of an MJCF file; zero for other poses."""
+    if Path(options.file).suffix.lower() in MJCF and name not in ("neutral", INITIAL_POSE):
+        for frame in read_mjcf(options.file, **files.model_options(options)).keyframes:
+            if frame.name == name:
+                return np.asarray(frame.v)
+    return np.zeros(model.nv)
 
 
 def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:

@@ -1,9 +1,9 @@
 """Control laws on the dynamics: functions of a state and a target that return joint forces.
 
-`Servo` is PD control inside a rollout. Every other law takes one sample or any leading batch shape and is
-compiled for the model on first use, like the functions of `dalembert` itself.
-`dalembert.algorithms.control_laws` has them on generic scalars, for use inside functions of your own that
-`da.compile` compiles.
+`Servo` is PD control inside a rollout, `Actuators` drives the actuators of a model. Every other law takes one
+sample or any leading batch shape and is compiled for the model on first use, like the functions of
+`dalembert` itself. `dalembert.algorithms.control_laws` has them on generic scalars, for use inside functions
+of your own that `da.compile` compiles.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from dalembert.api.declared import pd as pd
 from dalembert.api.declared import posture_forces as posture_forces
 from dalembert.api.declared import stable_pd as stable_pd
 from dalembert.call.arguments import as_array
+from dalembert.control.actuation import Actuators as Actuators
+from dalembert.control.actuation import actuator_forces as actuator_forces
 from dalembert.errors import ArgumentError, ModelError, StateError
 from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.joints import Free
@@ -33,7 +35,9 @@ from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 
 __all__ = [
+    "Actuators",
     "Servo",
+    "actuator_forces",
     "consistent_inverse",
     "feedback_linearization",
     "gravity_compensation",

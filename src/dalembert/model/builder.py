@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 from dalembert.errors import ArgumentError, ModelError, items_of, require_choice, short_repr
-from dalembert.model import checks, topology
+from dalembert.model import actuators, checks, poses, topology
+from dalembert.model.actuators import Actuator, checked_actuator
 from dalembert.model.body import (
     PER_VELOCITY,
     Body,
@@ -24,6 +25,7 @@ from dalembert.model.coupling import check_couplings, checked_coupling, place_co
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
+from dalembert.model.poses import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.shapes import Shape
 from dalembert.model.shapes.shape import checked_friction, checked_restitution, checked_shape
 from dalembert.model.topology import WORLD_NAME
@@ -85,6 +87,8 @@ class ModelBuilder:
         self._shapes: dict[str, list[Shape]] = {}  # by the name of a body that has them beside its own
         self._exclusions: dict[frozenset[str], tuple[str, str]] = {}
         self._contact_pairs: list[ShapePair] = []
+        self._poses: dict[str, NamedPose] = {}
+        self._actuators: dict[str, Actuator] = {}
         self._report: list[str] = []
 
     def add_body(
@@ -302,6 +306,35 @@ class ModelBuilder:
             raise ModelError(f'set_actuated takes a list of joint names; write ["{names}"]')
         self._actuated = tuple(dict.fromkeys(names))
 
+    def add_pose(self, name: str, positions: Mapping[str, Position]) -> None:
+        """Add a named pose: positions of joints by name [rad or m], of the others zero displacement.
+
+        A pose of a name that is there already is joined to it, where they have no joint in common.
+        """
+        what = f'pose "{checks.valid_name(name, "the name of a pose")}"'
+        pose = NamedPose(name, tuple(checked_positions(positions, what).items()))
+        self._poses[name] = merged_poses(self._poses[name], pose) if name in self._poses else pose
+
+    def add_actuator(
+        self,
+        name: str,
+        joints: Mapping[str, float],
+        *,
+        gain: float = 1.0,
+        bias: Iterable[float] = (0.0, 0.0, 0.0),
+        control: tuple[float, float] | None = None,
+        force: tuple[float, float] | None = None,
+    ) -> None:
+        """Add an actuator on joints of one degree of freedom, given with their gear ratios k.
+
+        Its force is gain * u + b0 + b1 l + b2 dl/dt with the length l = sum of k q and the signal u; it acts
+        on each joint as k times that. `control` and `force` are the ranges of u and of the force.
+        """
+        actuator = checked_actuator(name, joints, gain, bias, control, force)
+        if name in self._actuators:
+            raise ModelError(f'actuator "{name}" is added twice; choose another name')
+        self._actuators[name] = actuator
+
     def warn(self, text: str) -> None:
         """Add a line to the model's report."""
         self._report.append(text)
@@ -322,6 +355,10 @@ class ModelBuilder:
                 bodies[i] = replace(body, shapes=(*body.shapes, *self._shapes[body.name]))
         for joint in self._actuated or ():
             checks.require_known(joints, joint, "set_actuated", "joint")
+        for pose in self._poses.values():
+            poses.require_fitting(pose, joints)
+        for actuator in self._actuators.values():
+            actuators.require_fitting(actuator, joints)
         model = Model(
             bodies=bodies,
             gravity=self._gravity,
@@ -330,6 +367,8 @@ class ModelBuilder:
             world_shapes=self._shapes.get(WORLD_NAME, ()),
             contact_exclusions=self._exclusions.values(),
             contact_pairs=self._contact_pairs,
+            poses=self._poses.values(),
+            actuators=self._actuators.values(),
             name=self._name,
             report=dict.fromkeys([*self._report, *checks.inspect_bodies(bodies, inertia)]),
             **self._placed_on(bodies),

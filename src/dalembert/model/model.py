@@ -13,7 +13,10 @@ import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError
 from dalembert.model import checks, configuration, coupling, surgery, topology, values
+from dalembert.model import poses as named_poses
+from dalembert.model.actuators import Actuator
 from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
+from dalembert.model.poses import NamedPose
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.topology import WORLD_NAME
@@ -33,7 +36,7 @@ Array = npt.NDArray[np.float64]
 
 CONTENT: Final = (
     *("bodies", "gravity", "frames", "loops", "couplings", "constraints", "closure", "actuated"),
-    *("world_shapes", "contact_exclusions", "contact_pairs", "name", "report"),
+    *("world_shapes", "contact_exclusions", "contact_pairs", "poses", "actuators", "name", "report"),
 )
 """The arguments that make a model, which it holds under the same names."""
 
@@ -77,6 +80,10 @@ class Model(Tree):
     """Pairs of bodies, or a body and "world", that never touch; a body and its parent never do anyway."""
     contact_pairs: tuple[ShapePair, ...]
     """Pairs of shapes that may touch regardless of their masks and bodies."""
+    poses: Named[NamedPose]
+    """Poses by name, such as the keyframes of a file; `pose` returns their q."""
+    actuators: Named[Actuator]
+    """Actuators that turn a control signal into joint forces, in the order of `da.control.Actuators`."""
     name: str
     report: tuple[str, ...]
     functions: dict[Any, Any]
@@ -97,6 +104,8 @@ class Model(Tree):
         world_shapes: Iterable[Shape] = (),
         contact_exclusions: Iterable[tuple[str, str]] = (),
         contact_pairs: Iterable[ShapePair] = (),
+        poses: Iterable[NamedPose] = (),
+        actuators: Iterable[Actuator] = (),
         name: str = "model",
         report: Iterable[str] = (),
     ) -> None:
@@ -117,6 +126,8 @@ class Model(Tree):
             "world_shapes": tuple(world_shapes),
             "contact_exclusions": tuple(contact_exclusions),
             "contact_pairs": tuple(contact_pairs),
+            "poses": Named("pose", poses),
+            "actuators": Named("actuator", actuators),
             "gravity": gravity,
             "parents": tuple(body.parent for body in held),
             "nq": max((body.q_slice.stop for body in held), default=0),
@@ -228,6 +239,7 @@ class Model(Tree):
         """Return q `(nq,)` with every joint at zero displacement."""
         return np.array(configuration.neutral(self), dtype=np.float64)
 
+    pose = named_poses.pose
     random_state = configuration.random_state
 
     # loops and couplings
@@ -435,6 +447,8 @@ def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
         for loop in model.loops
     ]
     yield "loops (q, v, tau are the spanning tree's)", loops, True
+    yield "poses", model.poses.names, False
+    yield "actuators", model.actuators.names, False
     constraints = [
         f"{item.name}: of {item.kind}, {item.size} residuals{', with time' if item.time_dependent else ''}"
         for item in model.constraints

@@ -128,6 +128,14 @@ class Reader:
             raise ModelError(f'{self.place}: "{key}" has {len(found)} numbers, {count} expected')
         return found
 
+    def numbers_by_name(self, key: str) -> dict[str, tuple[float, ...]]:
+        with self.reader(key) as inner:
+            return {name: inner.numbers(name) for name in [*inner._data]}
+
+    def number_by_name(self, key: str) -> dict[str, float]:
+        with self.reader(key) as inner:
+            return {name: inner.number(name) for name in [*inner._data]}
+
     def names(self, key: str) -> list[str]:
         return [str(item) for item in self.items(key)]
 
@@ -204,8 +212,13 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "loops": ("add_loop", ("name", "predecessor", "successor", "joint", *LOOP_PLACEMENTS)),
     "couplings": ("add_coupling", ("name", "joints", "coefficients", "offset", "dependent")),
     "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution")),
+    "poses": ("add_pose", ("name", "positions")),
+    "actuators": ("add_actuator", ("name", "gears", "gain", "bias", "control", "force")),
 }
 """The lists of a saved model: the builder's method for their items, and the entries of an item in order."""
+
+LATER_SECTIONS: Final = ("contact_pairs", "poses", "actuators")
+"""Lists that models saved by earlier versions may lack."""
 
 OPTIONAL: Final = {("frames", "inertia")}
 """Entries that not every item of a list has."""
@@ -218,10 +231,14 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "limits": Reader.limits,
     "shapes": Reader.shapes,
     "joints": Reader.names,
-    "offset": Reader.number,
-    "friction": lambda reader, key: (
-        reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key)
+    **dict.fromkeys(("offset", "gain"), Reader.number),
+    **dict.fromkeys(
+        ("friction", "control", "force"),
+        lambda reader, key: reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key),
     ),
+    "bias": Reader.numbers,
+    "positions": Reader.numbers_by_name,
+    "gears": Reader.number_by_name,
     "restitution": Reader.take,
 }
 """How an entry is read; all others are text."""
@@ -297,13 +314,15 @@ def _content(model: Model, *, with_functions: bool = False) -> dict[str, Any]:
         "actuated": list(model.actuated),
         "world_shapes": [_data(shape, "world", with_functions) for shape in model.world_shapes],
         "contact_exclusions": [list(pair) for pair in model.contact_exclusions],
-        "contact_pairs": [],
+        **{section: [] for section in LATER_SECTIONS},
     }
     sections = {method: (section, keys) for section, (method, keys) in SECTIONS.items()}
     for method, arguments in builder_calls(model):
         if method == "add_coupling":
             terms = arguments["coefficients"]
             arguments |= {"joints": list(terms), "coefficients": tuple(terms.values())}
+        if method == "add_actuator":
+            arguments |= {"gears": arguments["joints"]}
         if method in sections:
             section, keys = sections[method]
             owner = arguments.get("name", "")
@@ -334,6 +353,8 @@ def _data(value: Any, owner: str, with_functions: bool) -> Any:
     if isinstance(value, Shape):
         own = dict(value.data())
         return {"type": value.kind} | own | {"placement": _data(value.placement, owner, False)}
+    if isinstance(value, dict):
+        return {key: _data(part, owner, with_functions) for key, part in value.items()}
     if isinstance(value, tuple | list):
         number = isinstance(value, tuple) and not any(isinstance(item, Shape) for item in value)
         return _floats(value, owner) if number else [_data(item, owner, with_functions) for item in value]
@@ -387,14 +408,16 @@ def _dump(value: Any) -> str:
 
 
 def _build(content: Reader) -> Model:
-    """Build the model; models saved by earlier versions may lack the entries about contact."""
+    """Build the model; models saved by earlier versions may lack some lists."""
     builder = ModelBuilder(gravity=content.numbers("gravity", 3), name=content.text("name"))
     for section, (method, keys) in SECTIONS.items():
-        for item in content.readers(section, optional=section == "contact_pairs"):
+        for item in content.readers(section, optional=section in LATER_SECTIONS):
             with item:
                 given = [key for key in keys if (section, key) not in OPTIONAL or item.has(key)]
                 arguments = {key: READERS.get(key, Reader.text)(item, key) for key in given}
-                if "joints" in arguments:
+                if "gears" in arguments:
+                    arguments["joints"] = arguments.pop("gears")
+                elif "joints" in arguments:
                     joints, k = arguments.pop("joints"), arguments["coefficients"]
                     if len(k) != len(joints):
                         raise ModelError(

@@ -53,6 +53,11 @@ def builder_calls(model: Model) -> Iterator[Call]:
         yield "exclude_contact", {"body": first, "other": second}
     for pair in model.contact_pairs:
         yield "add_contact_pair", asdict(pair)
+    for pose in model.poses:
+        yield "add_pose", {"name": pose.name, "positions": dict(pose.positions)}
+    for actuator in model.actuators:
+        own = {name: getattr(actuator, name) for name in ("name", "gain", "bias", "control", "force")}
+        yield "add_actuator", own | {"joints": dict(actuator.joints)}
 
 
 Rename = Callable[[str], str]
@@ -88,11 +93,35 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
         X = placement.as_transform() @ joint.transform(positions[name])
         return method, kept | {"joint": Fixed(), "placement": X}
 
-    calls = [locked_call(call) for call in builder_calls(model) if call[0] != "add_coupling"]
+    calls = [
+        locked_call(kept)
+        for call in builder_calls(model)
+        if call[0] != "add_coupling"
+        for kept in _without_joints(call, names, positions)
+    ]
     builder = _builder(model, [*calls, *(("add_coupling", arguments) for arguments in couplings)])
     _add_constraints(builder, model, str, {name: tuple(positions[name]) for name in names})
     builder.set_actuated(name for name in model.actuated if name not in names)
     return builder.build(inertia="as_given")
+
+
+def _without_joints(
+    call: Call, locked: Iterable[str], positions: Mapping[str, Sequence[float]]
+) -> Iterator[Call]:
+    """Yield the call without locked joints where it is about poses or actuators, nothing if none is left."""
+    method, given = call
+    if method == "add_pose":
+        kept = {joint: numbers for joint, numbers in given["positions"].items() if joint not in locked}
+        if kept:
+            yield method, given | {"positions": kept}
+    elif method == "add_actuator":
+        free = {joint: k for joint, k in given["joints"].items() if joint not in locked}
+        length = sum(k * positions[joint][0] for joint, k in given["joints"].items() if joint in locked)
+        b0, b1, b2 = given["bias"]
+        if free:
+            yield method, given | {"joints": free, "bias": (b0 + b1 * length, b1, b2)}
+    else:
+        yield call
 
 
 def attach(
@@ -256,8 +285,9 @@ def _relocate(call: Call, rename: Rename, home: Callable[[str], tuple[str, Trans
     for key in ("name", "joint_name", "dependent", "first", "second"):
         if key in given:
             arguments[key] = rename(given[key])
-    if "coefficients" in given:
-        arguments["coefficients"] = {rename(joint): k for joint, k in given["coefficients"].items()}
+    for key in ("coefficients", "positions", "joints"):
+        if key in given:
+            arguments[key] = {rename(joint): k for joint, k in given[key].items()}
     if "shapes" in given:
         arguments["shapes"] = [_rename_shape(shape, rename) for shape in given["shapes"]]
     if "shape" in given:

@@ -23,7 +23,7 @@ from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.library import no_model
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
-from dalembert.control import Servo
+from dalembert.control import Actuators, Servo
 from dalembert.errors import ArgumentError, DtypeError, OutOfRangeError, ShapeError, StateError
 from dalembert.host import warn_renamed
 from dalembert.model.model import Model
@@ -475,9 +475,9 @@ def integrate_adaptive(
         raise ArgumentError(f"integrate_adaptive: max_step is {max_step} s; give a time greater than zero")
     if not isinstance(max_steps, int) or max_steps < 1:
         raise ArgumentError(f"integrate_adaptive: max_steps is {max_steps!r}; give a whole number from 1 on")
-    if isinstance(tau, Servo):
+    if isinstance(tau, Servo | Actuators):
         raise DtypeError(
-            "integrate_adaptive: a Servo holds its forces during steps, and here steps have no fixed length; "
+            f"integrate_adaptive: {type(tau).__name__} acts in steps of fixed length, which are not here; "
             "give a policy, or take da.rollout"
         )
     require_closed_loops(model, q0, v0, np.array(t))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, final
@@ -17,7 +18,7 @@ from dalembert.contact.step_terms import Motor
 from dalembert.control import Reference, Servo
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
-from dalembert.scalar import Scalar, maximum, minimum
+from dalembert.scalar import Scalar, literal, maximum, minimum
 
 # The inputs of a simulated system: arrays for all steps, or step by step.
 
@@ -165,8 +166,15 @@ class Drive:
             shapes["v_ref"] = (model.nv,)
         return shapes
 
-    def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Motor]:
-        """Return one motor for each driven velocity variable, in the state at the start of a step."""
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What tells the drive from others of the same model and arguments."""
+        return self.driven
+
+    def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> tuple[list[Scalar], list[Motor]]:
+        """Return joint forces beside the motors, zero, and one motor for each driven velocity variable, in
+        the state at the start of a step.
+        """
         q, kp, kd, effort = given["q"], given["kp"], given["kd"], given["effort"]
         q_ref, v_ref = self._targets(model, given, time)
         error: list[Scalar] = [0.0] * model.nv
@@ -175,18 +183,8 @@ class Drive:
             if body.dependence is None and not set(own).isdisjoint(self.driven):
                 error[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
         # A sample without gains at a joint that others drive: a motor that does nothing.
-        return [Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], 1e-12), effort[i]) for i in self.driven]
-
-    def forces_after(
-        self, model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar
-    ) -> list[Scalar]:
-        """Return tau `(nv,)` that the motors gave in a step that ended with velocities v."""
-        tau: list[Scalar] = [0.0] * model.nv
-        for motor in motors:
-            u = v[motor.place]
-            wanted = motor.kp * (motor.error - dt * u) + motor.kd * (motor.v_ref - u)
-            tau[motor.place] = maximum(minimum(wanted, motor.effort), -motor.effort)
-        return tau
+        motors = [Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], 1e-12), effort[i]) for i in self.driven]
+        return [0.0] * model.nv, motors
 
     def stable_forces(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Scalar]:
         """Return tau `(nv,)` of stable PD, to be held for a step without contact."""
@@ -211,6 +209,18 @@ class Drive:
         if self.v_ref:
             return q_ref, _target("v_ref", self.v_ref, model, time, model.nv)
         return q_ref, [0.0] * model.nv
+
+
+def motor_forces(model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+    """Return tau `(nv,)` that motors gave in a step that ended with velocities v."""
+    tau: list[Scalar] = [0.0] * model.nv
+    for motor in motors:
+        u, bound = v[motor.place], motor.effort
+        force = motor.kp * (motor.error - dt * u) + motor.kd * (motor.v_ref - u)
+        if literal(bound) != math.inf:
+            force = maximum(minimum(force, bound), -bound)
+        tau[motor.place] = tau[motor.place] + force
+    return tau
 
 
 def _target(name: str, function: Reference, model: Model, time: Scalar, size: int) -> list[Scalar]:

@@ -15,7 +15,7 @@ from dalembert.call.arguments import Array, ArrayArgument, Rows, as_array, commo
 from dalembert.compiler.rollout_execution import RolloutRun
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.control import Servo
+from dalembert.control import Actuators, Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice, short_repr, whole_number
 from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
@@ -100,7 +100,8 @@ def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> s
 def checked_steps(steps: object, controls: object, every: int) -> int:
     """Return the number of steps: as given, or that of the controls."""
     if steps is None:
-        given: Any = () if controls is None or callable(controls) else controls
+        given: Any = controls.ctrl if isinstance(controls, Actuators) else controls
+        given = () if given is None or callable(given) else given
         shape = tuple(given.shape) if is_foreign(given) else as_array("controls", given, ()).shape
         if len(shape) < 2:
             raise ArgumentError("rollout: say how many steps to take: steps=1000")
@@ -183,6 +184,9 @@ class RolloutRequest:
             start = StepInput(q, held=True)  # its leading axes are samples, never steps
             found["q_ref"] = start if controls.q_ref is None else StepInput(controls.q_ref)
             found["v_ref"] = StepInput(controls.v_ref)
+        elif isinstance(controls, Actuators):
+            zero = np.zeros(len(self.plan.model.actuators))
+            found["ctrl"] = StepInput(zero if controls.ctrl is None else controls.ctrl)
         else:
             found["tau"] = StepInput(np.zeros(self.plan.model.nv) if controls is None else controls)
         absent = [name for name, item in found.items() if item.values is None or callable(item.values)]

@@ -10,12 +10,13 @@ from dalembert.algorithms.applied_forces import FORCE_FRAMES
 from dalembert.api.calls import Array, Check, checked_time_step
 from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.library import no_model
-from dalembert.control import Servo
+from dalembert.control import Actuators, Servo
 from dalembert.errors import ArgumentError, DtypeError, require_choice, require_flag
 from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.drives import Callback, Policy, drive_of
+from dalembert.simulation.actuator_drive import ActuatorDrive, actuator_drive_of
+from dalembert.simulation.drives import Callback, Drive, Policy, drive_of
 from dalembert.simulation.host_rollouts import (
     Contact,
     RolloutRequest,
@@ -36,7 +37,7 @@ def rollout(
     model: Model,
     q0: npt.ArrayLike,
     v0: npt.ArrayLike,
-    controls: npt.ArrayLike | Policy | Servo | None = None,
+    controls: npt.ArrayLike | Policy | Servo | Actuators | None = None,
     steps: int | None = None,
     dt: npt.ArrayLike = 0.002,
     *,
@@ -65,8 +66,9 @@ def rollout(
     [N m, N]: None for zero, `(nv,)` held throughout, `(…, steps, nv)` step by step, `(…, 1, nv)` held but
     different from sample to sample; or a *policy*, a function `f(model, t, q, v)` of generic scalars that
     returns tau, and is compiled into the step; or a `da.control.Servo`, PD control of joints, implicit in
-    the step. `callback(t, q, v)`, instead of controls, is called in Python before each step with the time and
-    the arrays of all samples, and returns tau; that is slow. tau is held during a step.
+    the step; or `da.control.Actuators`, control signals of the model's actuators. `callback(t, q, v)`,
+    instead of controls, is called in Python before each step with the time and the arrays of all samples, and
+    returns tau; that is slow. tau is held during a step.
 
     `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
     `da.contact.Compliant` with its options.
@@ -121,7 +123,7 @@ def rollout(
         model,
         law,
         controls if callable(controls) else None,
-        drive_of(controls, model) if isinstance(controls, Servo) else None,
+        _drive_of(controls, model),
         integrator=checked_integrator(integrator, law),
         external_frame=None if external_forces is None else external_frame,
         record=require_flag("rollout: record_contacts", record_contacts),
@@ -130,7 +132,11 @@ def rollout(
         resets=reset is not None,
     )
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
-    targets = (controls.q_ref, controls.v_ref) if isinstance(controls, Servo) else ()
+    targets: tuple[object, ...] = ()
+    if isinstance(controls, Servo):
+        targets = controls.q_ref, controls.v_ref
+    elif isinstance(controls, Actuators):
+        targets = (controls.ctrl,)
     if start is not None:
         time = checked_times("start", start)
         warn_renamed("rollout", "start", "time")
@@ -147,3 +153,10 @@ def rollout(
 
         return rollout_on_gpu(asked)
     return rollout_on_host(asked)
+
+
+def _drive_of(controls: object, model: Model) -> Drive | ActuatorDrive | None:
+    """Return the motors or actuators that controls mean, None for joint forces."""
+    if isinstance(controls, Servo):
+        return drive_of(controls, model)
+    return actuator_drive_of(controls, model) if isinstance(controls, Actuators) else None

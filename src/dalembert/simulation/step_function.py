@@ -51,8 +51,9 @@ from dalembert.scalar import (
     select,
     sqrt,
 )
+from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.distances import pairs_key
-from dalembert.simulation.drives import Drive, Policy, forces_of, recorded_policy
+from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
 from dalembert.spatial import Vec3
 
 # A watch for energy that no work explains.
@@ -163,7 +164,7 @@ CAUSES = (
 class StepPlan:
     """The options of a step, and the quantities that it records.
 
-    `policy`: gives tau, or `drive`, the motors of joints; it is an argument otherwise; `external_frame`: that
+    `policy`: gives tau, or `drive`, motors or actuators; it is an argument otherwise; `external_frame`: that
     of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
     their work is; `loads`: whether the sums of contact forces on bodies are; `resets`: whether samples may
     begin anew; `watch`: whether energy is watched, where that is possible.
@@ -174,7 +175,7 @@ class StepPlan:
     contact: Rigid | Compliant | None = None
     pairs: tuple[ContactPair, ...] = ()
     policy: Policy | None = None
-    drive: Drive | None = None
+    drive: Drive | ActuatorDrive | None = None
     external_frame: str | None = None
     record: bool = False
     work: bool = False
@@ -187,7 +188,7 @@ class StepPlan:
         model: Model,
         contact: Rigid | Compliant | None,
         policy: Policy | None,
-        drive: Drive | None,
+        drive: Drive | ActuatorDrive | None,
         **options: Any,
     ) -> StepPlan:
         """Return the plan with these options; one without functions of the caller's is made once, and kept
@@ -336,7 +337,7 @@ class StepPlan:
             self.resets,
             self.is_watched,
             policy is not None,
-            None if drive is None else (drive.driven, *drive.arguments(model)),
+            None if drive is None else (drive.identity, *drive.arguments(model)),
             *given,
         )
         recorded = replace(self, policy=policy, drive=drive) if functions else self
@@ -517,7 +518,7 @@ class StepPlan:
     ) -> tuple[Sequence[Scalar], list[Motor]]:
         """Return joint forces, and motors beside them."""
         if self.drive is not None:
-            return [0.0] * model.nv, self.drive.motors(model, given, time)
+            return self.drive.motors(model, given, time)
         if self.policy is None:
             return given["tau"], []
         return forces_of(self.policy, model, time, given["q"], given["v"]), []
@@ -569,7 +570,7 @@ class StepPlan:
             **external,
         )
         if self.drive is not None:
-            tau = self.drive.forces_after(model, motors, after.v, dt)
+            tau = [a + b for a, b in zip(tau, motor_forces(model, motors, after.v, dt), strict=True)]
         return after, tau
 
 

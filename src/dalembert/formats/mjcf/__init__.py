@@ -28,8 +28,10 @@ import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DalembertError, FileError, InertiaError, MissingExtraError
 from dalembert.formats.mjcf.bodies import (
+    SLIDE,
     WORLD,
     Compiled,
+    Plan,
     add_bodies,
     add_contact,
     floats,
@@ -47,7 +49,7 @@ from dalembert.model.joints import Fixed, Spherical
 from dalembert.model.values import rebuilt
 from dalembert.spatial import Vec3
 
-__all__ = ["Actuator", "Keyframe", "MjcfFile", "load_mjcf", "read_mjcf"]
+__all__ = ["Keyframe", "MjcfFile", "load_mjcf", "read_mjcf"]
 
 Array = npt.NDArray[np.floating[Any]]
 
@@ -69,6 +71,9 @@ EQUALITY_TAGS: Final = ("connect", "weld", "joint", "tendon")
 MAX_ZERO_COEFFICIENT: Final = 1e-12
 """Coefficients of second and higher order up to this size count as zero: the coupling is linear."""
 
+INITIAL_POSE: Final = "qpos0"
+"""The name of the pose in which a file places its bodies: MuJoCo's for its configuration."""
+
 TRANSMISSIONS: Final = {
     0: ("joint", "JOINT"),
     1: ("joint, in parent axes,", "JOINT"),
@@ -77,24 +82,6 @@ TRANSMISSIONS: Final = {
     4: ("site", "SITE"),
     5: ("body", "BODY"),
 }
-
-
-@final
-@dataclass(frozen=True)
-class Actuator:
-    """One actuator of the file: the joints it drives with their gear ratios, and MuJoCo's parameters.
-
-    The force is gain * control + bias, `gain` and `bias` being MuJoCo's numbers for it; `control` is the
-    range of the control signal or None. `joints` is empty where the transmission is neither a joint nor a
-    fixed tendon.
-    """
-
-    name: str
-    transmission: str
-    joints: tuple[tuple[str, float], ...]
-    gain: tuple[float, ...]
-    bias: tuple[float, ...]
-    control: tuple[float, float] | None
 
 
 @final
@@ -111,12 +98,11 @@ class Keyframe:
 @final
 @dataclass(frozen=True, eq=False)
 class MjcfFile:
-    """The content of an MJCF file: the model, and its actuators and keyframes as data; `start` is the state
-    in which the file places its bodies (`model.neutral()` has free bodies at the origin of the world).
+    """The content of an MJCF file: the model, and its keyframes as states; `start` is the state in which the
+    file places its bodies (`model.neutral()` has free bodies at the origin of the world).
     """
 
     model: Model
-    actuators: tuple[Actuator, ...]
     keyframes: tuple[Keyframe, ...]
     start: Keyframe
 
@@ -134,7 +120,7 @@ def read_mjcf(
     roots: Sequence[str | os.PathLike[str]] = (),
     trusted: bool = False,
 ) -> MjcfFile:
-    """Read the model of an MJCF file with the actuators and keyframes.
+    """Read the model of an MJCF file with the keyframes as states.
 
     `root`: None as the file says; "fixed" takes free joints away, "floating" sets the one body on the world
     free. `inertia`: "as_given", "strict", or "repair", which lets MuJoCo average moments that no body has.
@@ -200,12 +186,8 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
         builder.add_frame(own, *compiled.placement("site", s))
     _check_tendons(compiled)
     held = _add_equalities(builder, compiled)
-    actuators = tuple(_actuator(compiled, i) for i in range(m.nactuator))
-    driven = dict.fromkeys(
-        joint for item in actuators for joint, _ in item.joints if joint in compiled.places
-    )
-    if driven:
-        builder.set_actuated(driven)
+    _add_actuators(builder, compiled)
+    _add_poses(builder, compiled, plan)
     for count, what in LISTED.items():
         if getattr(m, count):
             report.note(f"ignored: {getattr(m, count)} {what}")
@@ -219,7 +201,7 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
         for k in range(m.nkey)
     )
     start = _keyframe(compiled, model, "", 0.0, m.qpos0, np.zeros(m.nv))
-    return MjcfFile(model, actuators, keyframes, start)
+    return MjcfFile(model, keyframes, start)
 
 
 def _reject_other_physics(compiled: Compiled) -> None:
@@ -414,7 +396,7 @@ def _lock_joints(model: Model, held: dict[str, float]) -> Model:
     return rebuilt(model.lock(held, q.tolist()), report=model.report)
 
 
-# Actuators and keyframes, as data beside the model
+# Actuators, poses and keyframes
 
 
 def _reflect_rotors(compiled: Compiled) -> None:
@@ -440,27 +422,93 @@ def _reflect_rotors(compiled: Compiled) -> None:
             m.dof_damping[dof] += gear * gear * damping
 
 
-def _actuator(compiled: Compiled, i: int) -> Actuator:
-    """Return an actuator; a muscle, which pulls by itself, is rejected."""
+def _add_actuators(builder: ModelBuilder, compiled: Compiled) -> None:
+    """Add the actuators whose force depends on control, length and rate only; report the others, which are
+    left out; a muscle, which pulls by itself, is rejected.
+    """
+    m, names = compiled.m, [compiled.name("ACTUATOR", i) for i in range(compiled.m.nactuator)]
+    driven: dict[str, None] = {}
+    for i, name in enumerate(names):
+        joints = _driven_joints(compiled, i)
+        driven |= dict.fromkeys(joint for joint in joints or () if joint in compiled.places)
+        reason = _unsupported(compiled, i, joints)
+        if reason or joints is None:
+            report = f'ignored: actuator "{name}" {reason}'
+            compiled.report.note(report)
+            continue
+        gain, bias = floats(m.actuator_gainprm[i]), floats(m.actuator_biasprm[i])
+        affine = int(m.actuator_biastype[i]) == int(compiled.mujoco.mjtBias.mjBIAS_AFFINE)
+        limited = m.actuator_ctrllimited[i] and not compiled.is_disabled("CLAMPCTRL")
+        low, high = floats(m.actuator_ctrlrange[i]), floats(m.actuator_forcerange[i])
+        builder.add_actuator(
+            name,
+            joints,
+            gain=gain[0],
+            bias=bias[:3] if affine else (0.0, 0.0, 0.0),
+            control=(low[0], low[1]) if limited else None,
+            force=(high[0], high[1]) if m.actuator_forcelimited[i] else None,
+        )
+    if driven:
+        builder.set_actuated(driven)
+
+
+def _driven_joints(compiled: Compiled, i: int) -> dict[str, float] | None:
+    """Return the hinges and slides that an actuator drives, with their gear ratios; None for another
+    transmission.
+    """
+    m, Trn = compiled.m, compiled.mujoco.mjtTrn
+    kind, target, gear = int(m.actuator_trntype[i]), int(m.actuator_trnid[i][0]), float(m.actuator_gear[i][0])
+    if kind in (int(Trn.mjTRN_JOINT), int(Trn.mjTRN_JOINTINPARENT)):
+        return {compiled.joints[target]: gear}
+    if kind == int(Trn.mjTRN_TENDON):
+        terms = _fixed_tendon(compiled, target)
+        return None if terms is None else {joint: gear * k for joint, k in terms.items()}
+    return None
+
+
+def _unsupported(compiled: Compiled, i: int, joints: dict[str, float] | None) -> str:
+    """Return why an actuator is left out, "" if it is not."""
     m, mujoco, name = compiled.m, compiled.mujoco, compiled.name("ACTUATOR", i)
-    kinds = int(m.actuator_gaintype[i]), int(m.actuator_biastype[i])
-    if kinds[0] == int(mujoco.mjtGain.mjGAIN_MUSCLE) or kinds[1] == int(mujoco.mjtBias.mjBIAS_MUSCLE):
+    gain, bias, dynamics = (int(getattr(m, f"actuator_{kind}type")[i]) for kind in ("gain", "bias", "dyn"))
+    if gain == int(mujoco.mjtGain.mjGAIN_MUSCLE) or bias == int(mujoco.mjtBias.mjBIAS_MUSCLE):
         what = f'actuator "{name}" is a muscle, which is not supported'
         raise compiled.error(("muscle", "general"), name, what)
-    kind, target, gear = int(m.actuator_trntype[i]), int(m.actuator_trnid[i][0]), float(m.actuator_gear[i][0])
-    label, obj = TRANSMISSIONS.get(kind, ("unknown", "BODY"))
-    transmission = f'{label} "{compiled.name(obj, target)}"'
-    driven: dict[str, float] = {}
-    if kind in (0, 1):
-        driven = {compiled.joints[target]: gear}
-    elif kind == 3:
-        driven = {joint: gear * k for joint, k in (_fixed_tendon(compiled, target) or {}).items()}
-    low, high = floats(m.actuator_ctrlrange[i])
-    control = (low, high) if m.actuator_ctrllimited[i] else None
-    shown = f", control {low:g} to {high:g}" if control else ""
-    compiled.report.note(f'ignored: actuator "{name}" on {transmission}, gear {gear:g}{shown}')
-    gain, bias = tuple(floats(m.actuator_gainprm[i])), tuple(floats(m.actuator_biasprm[i]))
-    return Actuator(name, transmission, tuple(driven.items()), gain, bias, control)
+    label, obj = TRANSMISSIONS.get(int(m.actuator_trntype[i]), ("unknown", "BODY"))
+    target = int(m.actuator_trnid[i][0])
+    if joints is None:
+        return f'on {label} "{compiled.name(obj, target)}": only joints and fixed tendons are driven'
+    scalar = [compiled.joints.index(joint) for joint in joints]
+    if any(int(m.jnt_type[j]) < SLIDE or compiled.joints[j] not in compiled.places for j in scalar):
+        return f'on {label} "{compiled.name(obj, target)}": only hinges and slides are driven'
+    if dynamics != int(mujoco.mjtDyn.mjDYN_NONE):
+        return "has activation dynamics (dyntype), which are not supported"
+    affine = gain == int(mujoco.mjtGain.mjGAIN_AFFINE) and not any(m.actuator_gainprm[i][1:3])
+    if gain != int(mujoco.mjtGain.mjGAIN_FIXED) and not affine:
+        return "has a gain that depends on the state (gaintype), which is not supported"
+    if bias not in (int(mujoco.mjtBias.mjBIAS_NONE), int(mujoco.mjtBias.mjBIAS_AFFINE)):
+        return "has a bias other than affine (biastype), which is not supported"
+    if m.actuator_delay[i] > 0.0:
+        return "acts with a delay, which is not supported"
+    if int(m.actuator_trntype[i]) == int(mujoco.mjtTrn.mjTRN_TENDON) and m.tendon_actfrclimited[target]:
+        return f'on tendon "{compiled.name("TENDON", target)}", whose actuatorfrcrange is not supported'
+    group = int(m.actuator_group[i])
+    off = 0 <= group < 31 and m.opt.disableactuator >> group & 1
+    return "is in a group that the file disables" if off or compiled.is_disabled("ACTUATION") else ""
+
+
+def _add_poses(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
+    """Add the pose in which the file places its bodies, "qpos0", and its keyframes."""
+    m = compiled.m
+    joints = [link for _, _, _, links in plan.chains for link in links if link.place is not None]
+    names = {compiled.name("KEY", k) for k in range(m.nkey)}
+    poses = [(compiled.name("KEY", k), m.key_qpos[k]) for k in range(m.nkey)]
+    for name, qpos in [(unique_name(INITIAL_POSE, names), m.qpos0), *poses]:
+        positions = {}
+        for link in joints:
+            assert link.place is not None
+            positions[link.name] = floats(qpos[link.place.qpos : link.place.qpos + link.joint.nq])
+        if positions:
+            builder.add_pose(name, positions)
 
 
 def _keyframe(compiled: Compiled, model: Model, name: str, time: float, qpos: Array, qvel: Array) -> Keyframe:

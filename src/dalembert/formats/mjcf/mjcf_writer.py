@@ -273,6 +273,7 @@ class _Writer:
         self._contact()
         self._constraints()
         self._actuators()
+        self._keyframes()
         self.xml.close("mujoco")
         moving = [body.joint_name for body in self.model.bodies if body.nv]
         what = "joints stand in another order in q and v: " + ", ".join(self.order)
@@ -585,8 +586,37 @@ class _Writer:
             equalities.append((tag, {"name": coupling.name, **ends, "polycoef": polynomial}))
         self.xml.group("equality", equalities)
 
+    def _keyframes(self) -> None:
+        """Write poses as keyframes: the positions of all joints in the order of the file."""
+        model, found = self.model, []
+        for item in model.poses:
+            q = model.pose(item.name)
+            if not np.array_equal(q, model.neutral()):
+                qpos = [x for name in self.order for x in model.joints[name].body.own_q(q.tolist())]
+                found.append(("key", {"name": item.name, "qpos": numbers(qpos)}))
+        self.xml.group("keyframe", found)
+
     def _actuators(self) -> None:
-        """Write motors on the actuated joints; a file without motors leaves every joint actuated."""
+        """Write the actuators, or motors on the actuated joints where there are none; a file without either
+        leaves every joint actuated.
+        """
+        found: list[tuple[str, dict[str, str]]] = []
+        for item in self.model.actuators:
+            self.xml.lose(len(item.joints) > 1, f'actuator "{item.name}", which drives several joints')
+            if len(item.joints) > 1:
+                continue
+            ((joint, gear),) = item.joints
+            attributes = {"name": item.name, "joint": joint, "gear": numbers([gear])}
+            attributes |= {"gainprm": numbers([item.gain])}
+            if any(item.bias):
+                attributes |= {"biastype": "affine", "biasprm": numbers(item.bias)}
+            for key, ends in (("ctrlrange", item.control), ("forcerange", item.force)):
+                if ends is not None:
+                    attributes |= {key: numbers(ends), key.replace("range", "limited"): "true"}
+            found.append(("general", attributes))
+        self.xml.group("actuator", found)
+        if found:
+            return
         moving = [body for body in self.model.bodies if body.nv]
         driven = [body for body in moving if body.joint_name in self.model.actuated]
         if len(driven) == len(moving):
