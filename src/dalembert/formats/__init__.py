@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from dalembert.errors import (
     ArgumentError,
@@ -59,6 +59,7 @@ def load(
     inertia: InertiaOption = "as_given",
     roots: Sequence[PathLike] = (),
     trusted: bool = False,
+    srdf: PathLike | Literal[False] | None = None,
 ) -> Model:
     """Load the model in a file: `.urdf`, `.xml` (MJCF, with the extra `mjcf`), or `.json` as `save` wrote it.
 
@@ -66,8 +67,10 @@ def load(
     (URDF: fixed). `inertia`: inertias that no body can have are used "as_given" and reported, refused
     ("strict"), or replaced by the nearest possible ones and listed ("repair"). Meshes are looked for below
     the file's folder, the folders `roots`, and those of ROS packages (`ROS_PACKAGE_PATH`,
-    `AMENT_PREFIX_PATH`), anywhere if the file is `trusted`. What was ignored, doubtful or repaired is listed
-    in `model.report`.
+    `AMENT_PREFIX_PATH`), `package://name/…` also in folders called `name` above the file or beside those,
+    anywhere if the file is `trusted`. `srdf`: the SRDF file of a URDF file, with poses and links that never
+    touch; None looks for it in the folder "srdf" beside the file's own, under the name of the file or of its
+    robot; False: none. What was read, ignored, doubtful or repaired is listed in `model.report`.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "arm.urdf"
@@ -81,9 +84,14 @@ def load(
     folders = [_path("a folder of roots", item) for item in items_of(roots)]
     require_flag("trusted", trusted)
     check_options(root, inertia)
+    options: dict[str, Any] = {}
+    if srdf is not None:
+        if file.suffix.lower() != ".urdf":
+            raise ArgumentError(f"{file}: srdf is an option for URDF files; leave it out")
+        options["srdf"] = srdf if srdf is False else _path("srdf", srdf)
     with reported_as_file_errors(str(file)):
         try:
-            return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted)
+            return reader(file, root=root, inertia=inertia, roots=folders, trusted=trusted, **options)
         except (FileError, InertiaError, ArgumentError):
             raise
         except ModelError as error:
@@ -137,7 +145,7 @@ def _later(module: str, name: str) -> Callable[..., Any]:
 READERS: Final[dict[str, Callable[..., Model]]] = {
     ".json": _load_json,
     ".urdf": lambda file, **options: _later("urdf", "load_urdf")(
-        _content(file), name=str(file), folder=file.parent, **options
+        _content(file), name=str(file), folder=file.parent, **{"srdf": None, **options}
     ),
     ".xml": _later("mjcf", "load_mjcf"),
     ".mjcf": _later("mjcf", "load_mjcf"),

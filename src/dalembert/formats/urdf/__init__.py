@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, Literal, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +21,14 @@ import numpy.typing as npt
 from dalembert.errors import MAX_LISTED_NAMES, FileError, InertiaError, ModelError
 from dalembert.formats.document import Element, read_document
 from dalembert.formats.resources import (
+    MAX_FILE_BYTES,
     InertiaOption,
     MissingResourceError,
     Report,
     Resources,
     RootOption,
     check_options,
+    read_regular_file,
 )
 from dalembert.formats.urdf.elements import (
     MeshPath,
@@ -37,6 +39,7 @@ from dalembert.formats.urdf.elements import (
     read_link,
     read_materials,
 )
+from dalembert.formats.urdf.srdf import Srdf, excluded_links, find_srdf, positions_in, read_srdf
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.joints import Fixed, Free
 from dalembert.model.shapes import Box, Capsule, Cylinder, Mesh, Shape, Sphere
@@ -68,6 +71,7 @@ def load_urdf(
     inertia: InertiaOption = "as_given",
     roots: Sequence[Path] = (),
     trusted: bool = False,
+    srdf: Path | Literal[False] | None = False,
 ) -> Model:
     """Load the model in a URDF file's content; `name` is the file's name in messages, `folder` holds its
     meshes.
@@ -75,7 +79,8 @@ def load_urdf(
     `root`: "floating" gives the root link six freedoms; "fixed" and None join it to the world. `inertia`:
     what to do with inertias that no body can have, once fixed links are merged: use them "as_given" and
     report, reject them ("strict"), or "repair" them to the nearest possible ones. Meshes are looked for
-    below the folder and `roots`, and not read.
+    below the folder and `roots`, and not read. `srdf`: the file with poses and links that never touch; None
+    looks for it beside the folder; False: none.
     """
     check_options(root, inertia)
     report = Report()
@@ -98,11 +103,38 @@ def load_urdf(
     locked = _locked_positions(order, report)
     _report_sizes(links, order, report)
     try:
-        return _assemble(robot, UrdfTree(links, base, order, locked), root, inertia, report)
+        semantics = _read_semantics(srdf, Path(name), robot, report)
+        return _assemble(robot, UrdfTree(links, base, order, locked), root, inertia, semantics, report)
     except (FileError, InertiaError):
         raise
     except ModelError as error:  # numbers that are finite one by one, but not together
         raise robot.error(str(error)) from error
+
+
+def _read_semantics(
+    srdf: Path | Literal[False] | None, file: Path, robot: Element, report: Report
+) -> Srdf | None:
+    """Return the content of the SRDF file; one that was found and cannot be read is reported."""
+    if srdf is False:
+        return None
+    path = srdf or find_srdf(file, robot.attributes.get("name", ""))
+    if path is None:
+        return None
+    lines = Report()
+    try:
+        found = read_srdf(read_regular_file(path, limit=MAX_FILE_BYTES), name=str(path), report=lines)
+    except FileError as error:
+        if srdf is not None:
+            raise
+        report.warn(f"not used: {error}")
+        return None
+    names = ", ".join(f'"{name}"' for name, _ in found.poses[:MAX_LISTED_NAMES])
+    beside = "" if srdf is not None else " (srdf=False leaves it out)"
+    disabled = f"{len(found.disabled)} pairs of links that never touch"
+    report.note(f"read {path}: {disabled}, poses: {names or 'none'}{beside}")
+    for line in lines.lines():
+        report.note(line)
+    return found
 
 
 def _mesh_finder(resources: Resources | None, missing: list[str]) -> MeshPath:
@@ -310,11 +342,23 @@ class UrdfTree(NamedTuple):
 
 
 def _assemble(
-    robot: Element, tree: UrdfTree, root: RootOption, inertia: InertiaOption, report: Report
+    robot: Element,
+    tree: UrdfTree,
+    root: RootOption,
+    inertia: InertiaOption,
+    srdf: Srdf | None,
+    report: Report,
 ) -> Model:
     """Return the model with fixed links merged into the bodies that carry them."""
     links, base, order, locked = tree
     named, calls = _link_calls(tree, root, report)
+    if srdf is not None:
+        joints = {own["joint_name"]: own["joint"] for method, own in calls if method == "add_body"}
+        root_joint = next((own["joint_name"] for _, own in calls if own.get("name") == named[base]), "")
+        for name, positions in positions_in(srdf, joints, (root_joint, base), report):
+            calls.append(("add_pose", {"name": name, "positions": positions}))
+        for first, second in excluded_links(srdf, links):
+            calls.append(("exclude_contact", {"body": named[first], "other": named[second]}))
     elements = {body: links[link].element for link, body in named.items()}
     calls = merge_fixed(calls)
     bodies = {given["name"]: given for method, given in calls if method == "add_body"}
