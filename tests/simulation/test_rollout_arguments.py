@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from dalembert.errors import (
     ShapeError,
     UnknownNameError,
 )
+from dalembert.simulation import SimulationWarning
 
 SOLID = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.1, 0.1, 0.1))
 
@@ -250,3 +253,26 @@ def test_trajectories_keep_what_was_given_when_the_caller_goes_on_using_it():
     for trajectory in found:
         np.testing.assert_array_equal(trajectory.tau, np.ones_like(trajectory.tau))
     np.testing.assert_array_equal(found[0].energy(), energy)
+
+
+def limited(upper: float = 0.5) -> da.Model:
+    """A rod that falls from the horizontal, with a joint limit on its way."""
+    builder = da.ModelBuilder()
+    rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.01, 1 / 12, 1 / 12))
+    limits = da.Limits(-1.0, upper)
+    builder.add_body("rod", "world", da.Revolute((0, 1, 0)), "hinge", inertia=rod, limits=limits)
+    return builder.build()
+
+
+def test_joints_that_end_beyond_limits_without_contact_are_reported() -> None:
+    with pytest.warns(
+        SimulationWarning, match=r'joint "hinge" ended at .*, beyond its limits -1 to 0.5; .*"rigid"'
+    ):
+        fall = da.rollout(limited(), [0.0], [0.0], steps=400, dt=1e-3)
+    assert fall.q[-1, 0] > 0.6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SimulationWarning)
+        held = da.rollout(limited(), [0.0], [0.0], steps=400, dt=1e-3, contact="rigid")
+        assert held.q[-1, 0] < 0.501  # the remedy that the warning names
+        da.rollout(limited(np.inf), [0.0], [0.0], steps=400, dt=1e-3)
+        da.rollout(limited(), [0.0], [0.0], steps=100, dt=1e-3)

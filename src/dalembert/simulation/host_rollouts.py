@@ -21,7 +21,7 @@ from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.simulation.drives import Asked, Callback, Series, series
-from dalembert.simulation.initial_state import overlap_message, require_closed_loops, require_finite
+from dalembert.simulation.initial_state import beyond_limits, overlap_message, require_closed_loops, require_finite
 from dalembert.simulation.observers import Observer, evaluate_observers
 from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, REJECTED, StepPlan, reported_gain
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
@@ -335,15 +335,23 @@ def _trajectory(
         interrupted=interrupted,
         parameters=parameters,
     )
-    _report(trajectory, run.done)
+    _report(trajectory, run.done, plan.contact)
     return trajectory
 
 
-def _report(trajectory: Trajectory, done: int) -> None:
-    """Warn of samples that failed, and of an early end."""
+def _report(trajectory: Trajectory, done: int, contact: object) -> None:
+    """Warn of samples that failed, of joints beyond limits that do not act, and of an early end."""
     if trajectory.interrupted:
         warnings.warn(
             f"rollout: interrupted after {done} steps; the trajectory has the frames until then",
+            SimulationWarning,
+            stacklevel=5,
+        )
+    beyond = "" if contact is not None else beyond_limits(trajectory)
+    if beyond:
+        warnings.warn(
+            f'rollout: {beyond}; without contact joints have no limits: give contact="rigid" or '
+            '"compliant", which limit them also where nothing touches',
             SimulationWarning,
             stacklevel=5,
         )

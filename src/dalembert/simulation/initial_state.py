@@ -1,4 +1,4 @@
-"""Checks before a rollout begins: finite numbers, closed loops, shapes that overlap."""
+"""Checks of a rollout: finite numbers, closed loops and overlaps at the start, limits at the end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.call.arguments import Array
 from dalembert.errors import ArgumentError, StateError
+from dalembert.model.body import bounds_of
 from dalembert.model.model import Model
 from dalembert.simulation.distances import compiled_for_pairs
 
@@ -19,6 +20,9 @@ MAX_LOOP_GAP = 1e-2
 
 MAX_RELATIVE_GAP_RATE = 1e-2
 """Gap rates up to this count as zero: a fraction of the largest velocity, or of 1 m/s or rad/s if larger."""
+
+MIN_REPORTED_EXCESS = 1e-3
+"""Joints that end this far [rad, m] beyond a limit that does not act are reported."""
 
 MIN_REPORTED_OVERLAP = 1e-3
 """Deeper overlaps [m] at the start are reported."""
@@ -86,6 +90,35 @@ def overlap_message(found: Array, names: Callable[[], Sequence[tuple[str, str]]]
     return (
         f'shapes{of} overlap at the start; deepest are "{first}" and "{second}", '
         f"by {-gap[place] * 1e3:.1f} mm{sample}"
+    )
+
+
+# Limits of joints at the end.
+
+
+def beyond_limits(trajectory: Any) -> str:
+    """Return a message about the joint of one coordinate that ended farthest beyond its limits; "" if none
+    did.
+    """
+    model: Model = trajectory.model
+    if "limits" not in model.functions:  # kept with the model, since each rollout asks
+        single = [body for body in model.bodies if body.dependence is None and body.nq == 1]
+        ends = [(bounds_of(body, "lower")[0], bounds_of(body, "upper")[0]) for body in single]
+        limited = [k for k, (low, high) in enumerate(ends) if low > -np.inf or high < np.inf]
+        low, high = np.array([ends[k] for k in limited], dtype=np.float64).reshape(-1, 2).T
+        names = [single[k].joint_name for k in limited]
+        model.functions["limits"] = names, [single[k].q_slice.start for k in limited], low, high
+    names, places, low, high = model.functions["limits"]
+    if not names:
+        return ""
+    end = trajectory.q[..., -1, :][..., places].reshape(-1, len(places))
+    excess = np.maximum(low - end, end - high)
+    excess = np.where(np.isfinite(excess), excess, 0.0)
+    if not excess.size or excess.max() <= MIN_REPORTED_EXCESS:
+        return ""
+    sample, k = np.unravel_index(int(excess.argmax()), excess.shape)
+    return (
+        f'joint "{names[k]}" ended at {end[sample, k]:.4g}, beyond its limits {low[k]:.4g} to {high[k]:.4g}'
     )
 
 
