@@ -116,10 +116,9 @@ def beyond_limits(trajectory: Any) -> str:
     excess = np.where(np.isfinite(excess), excess, 0.0)
     if not excess.size or excess.max() <= MIN_REPORTED_EXCESS:
         return ""
-    sample, k = np.unravel_index(int(excess.argmax()), excess.shape)
-    return (
-        f'joint "{names[k]}" ended at {end[sample, k]:.4g}, beyond its limits {low[k]:.4g} to {high[k]:.4g}'
-    )
+    k = int(excess.max(axis=0).argmax())
+    # No number of the sample, so that warnings of many rollouts are one.
+    return f'joint "{names[k]}" ended beyond its limits, {low[k]:.4g} to {high[k]:.4g}'
 
 
 # Values of a model that a rollout was given at run time, for all samples or for each.
