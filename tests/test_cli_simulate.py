@@ -300,3 +300,25 @@ def test_poses_that_do_not_fit_are_refused(capsys, tmp_path, content, said):
     pose.write_text(content)
     assert main(["simulate", "pendulum", "--pose", str(pose)]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_parts_of_a_figure_collide_unless_told_otherwise(capsys, tmp_path):
+    """As in `da.rollout`: one default for both."""
+    builder = da.ModelBuilder()
+    solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.01, 0.01, 0.01))
+    ball = [da.shapes.Sphere(0.1)]
+    for name, parent, joint in (
+        ("a", "world", da.Free()),
+        ("b", "a", da.Revolute()),
+        ("c", "b", da.Revolute()),
+    ):
+        at = da.Transform.from_rotation_translation(np.eye(3), (0.0 if name == "a" else 0.3, 0.0, 0.0))
+        builder.add_body(name, parent, joint, placement=at, inertia=solid, shapes=ball)
+    model = builder.build()
+    path = tmp_path / "chain.json"
+    da.save(model, path)
+    every = len(da.contact.Rigid().pairs_in(model.with_ground()))
+    assert told(capsys, path, "--duration", 0.01)["contact"]["pairs"] == every == 4
+    facts = told(capsys, path, "--duration", 0.01, "--no-self-collision")
+    assert facts["contact"]["pairs"] == 3
+    assert any("--no-self-collision" in note for note in facts["notes"])

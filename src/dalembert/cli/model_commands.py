@@ -20,6 +20,7 @@ from dalembert.analysis import near_singular_loops
 from dalembert.analysis.plausibility import findings
 from dalembert.cli.content import Content, complain, content, finite, say, say_json, table, understanding
 from dalembert.errors import DalembertError
+from dalembert.formats.mesh_copies import MeshCopies
 from dalembert.model import Body
 
 MAX_LIMIT_ROWS = 400
@@ -198,15 +199,26 @@ def check(options: argparse.Namespace) -> int:
 
 
 def convert(options: argparse.Namespace) -> int:
-    """Write the model and list what was lost; 1 where nothing was written, 2 where A cannot be read."""
+    """Write the model with copies of its meshes and list what was lost; 1 where nothing was written, such as
+    a model with meshes that the format cannot keep, 2 where A cannot be read."""
     target = Path(options.target)
     if target.exists() and not options.force:
         return _refuse(options, f"{target} exists; give another name, or --force to replace it")
     found = content([options.source], options)
-    model = found.model
+    model, copies = found.model, MeshCopies(target)
     try:
-        losses = [*da.save(model, target, accept_losses=options.accept_losses)]
-    except DalembertError as error:
+        copied = copies.of(model)
+        if copies.lost and not options.accept_losses:
+            what = (
+                f"{copies.lost[0]}{f' ({len(copies.lost)} meshes like this)' if len(copies.lost) > 1 else ''}"
+            )
+            return _refuse(options, f"{target} cannot keep the mesh {what}; --accept-losses leaves it out")
+        if copies.contents and copies.folder.exists() and not options.force:
+            return _refuse(options, f"{copies.folder} exists; give another name, or --force to write into it")
+        copies.write()
+        losses = [*da.save(copied, target, accept_losses=options.accept_losses)]
+    except (DalembertError, OSError) as error:
+        copies.remove()
         return _refuse(options, str(error))
     if found.clip is not None:
         losses.append(f"the motion of {len(found.clip.time)} frames: the format holds the skeleton only")
@@ -219,6 +231,8 @@ def convert(options: argparse.Namespace) -> int:
     for line in losses:
         say(f"lost: {line}")
     count = {0: "nothing lost", 1: "1 loss"}.get(len(losses), f"{len(losses)} losses")
+    if copies.contents:
+        say(f"copied {len(copies.contents)} meshes to {copies.folder}")
     say(f"wrote {target}: {len(model.bodies)} bodies, nq = {model.nq}, nv = {model.nv}, {count}")
     return 0
 

@@ -258,8 +258,9 @@ def _add_simulate_options(simulate: Parser) -> None:
     )
     add(
         "--self-collision",
-        action="store_true",
-        help="parts of a figure collide with each other (slow to compile)",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="parts of a figure collide with each other, as the file lets them (default), or pass through",
     )
     add("--no-ground", action="store_true", help="add no ground plane under a free figure")
     add(

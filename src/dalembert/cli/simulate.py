@@ -168,7 +168,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
         if not pairs:
             notes.append("nothing of it can touch anything")
         if not options.self_collision and len(pairs) < len(da.contact.pairs_of(model)):
-            notes.append("its parts pass through each other (--self-collision: they do not)")
+            notes.append("its parts pass through each other (--no-self-collision)")
     q, v = _pose(model, options)
     if grounded or options.initial_height is not None:
         # Up to the height of the lowest point above the added ground; in a world of its own, by the height.

@@ -21,7 +21,12 @@ from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.simulation.drives import Asked, Callback, Series, series
-from dalembert.simulation.initial_state import beyond_limits, overlap_message, require_closed_loops, require_finite
+from dalembert.simulation.initial_state import (
+    beyond_limits,
+    overlap_message,
+    require_closed_loops,
+    require_finite,
+)
 from dalembert.simulation.observers import Observer, evaluate_observers
 from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, REJECTED, StepPlan, reported_gain
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
