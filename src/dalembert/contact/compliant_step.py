@@ -42,6 +42,7 @@ from dalembert.contact.costs import (
     JointDrive,
     JointLimit,
     Point,
+    PointHessian,
     RangeEnd,
     factor_hessian,
     inverse_tree_masses,
@@ -53,7 +54,7 @@ from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import Memory, StepStart
 from dalembert.contact.tree_system import TreeMotion
 from dalembert.scalar import Family, Row, Scalar, is_zero, loop, maximum, minimum, select, sqrt
-from dalembert.spatial import SymMat3, Vec3
+from dalembert.spatial import Vec3
 
 # The velocities after a step with compliant contact: the solution of Eq. (3).
 #
@@ -257,9 +258,10 @@ def _linear(
     p, diagonal, equalities = _joint_terms(problem, v, before)
     points = problem.points
 
-    def hessian(row: Row) -> SymMat3:
+    def hessian(row: Row) -> PointHessian:
         point, (pressing, fraction) = surfaces[row].point, linearised[row]
-        return _isotropic(point.normal, pressing * point.stiffness, fraction * point.friction_stiffness)
+        k_n, k_t = pressing * point.stiffness, fraction * point.friction_stiffness
+        return PointHessian(point.normal, k_n, Vec3.zero(), k_t)
 
     def known(row: Row) -> Vec3:
         surface, (pressing, fraction) = surfaces[row], linearised[row]
@@ -365,13 +367,6 @@ def _passive_fraction(a: Scalar, b: Scalar, bound: Scalar) -> Scalar:
     falling = (sqrt(maximum(b * b + 2.0 * a * bound, 0.0)) - b) / maximum(a, 1e-30)
     s = select(b > 0.0, root, falling)
     return select(b + 0.5 * a > bound, minimum(s, 1.0), 1.0)
-
-
-def _isotropic(n: Vec3, k_n: Scalar, k_t: Scalar) -> SymMat3:
-    """Return k_n n n^T + k_t (1 - n n^T)."""
-    k = k_n - k_t
-    x, y, z = n.x * k, n.y * k, n.z * k
-    return SymMat3(x * n.x + k_t, y * n.y + k_t, z * n.z + k_t, x * n.y, x * n.z, y * n.z)
 
 
 GRAVITY_SCALE = 9.81

@@ -43,6 +43,30 @@ class PointForce(NamedTuple):
     normal: Scalar
 
 
+class PointHessian(NamedTuple):
+    """G = k_n n n^T + k_t (1 - n n^T - t t^T): along the normal n, and across it but for the unit vector t of
+    the slip, which is zero where the point sticks."""
+
+    n: Vec3
+    k_n: Scalar
+    t: Vec3
+    k_t: Scalar
+
+    def times(self, u: Vec3) -> Vec3:
+        """Return G u."""
+        along, slip = self.n.dot(u), self.t.dot(u)
+        product: Vec3 = u * self.k_t + self.n * ((self.k_n - self.k_t) * along) - self.t * (self.k_t * slip)
+        return product
+
+    def root(self) -> PointHessian:
+        """Return the square root of G."""
+        return self._replace(k_n=sqrt(self.k_n), k_t=sqrt(self.k_t))
+
+    def matrix(self) -> SymMat3:
+        """Return G."""
+        return _plus(dyad(self.n, self.k_n - self.k_t) - dyad(self.t, self.k_t), self.k_t)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Point:
@@ -86,18 +110,15 @@ class Point:
         slanted: Vec3 = wanted - self.normal * self.normal.dot(wanted)
         return slanted
 
-    def hessian(self, u: Vec3, friction_bound: Scalar) -> SymMat3:
+    def hessian(self, u: Vec3, friction_bound: Scalar) -> PointHessian:
         """Return G: minus the derivative of the impulse with respect to u."""
-        n = self.normal
         active = select(self.pressing(u) > 0.0, self.stiffness, 0.0)
         if is_zero(self.friction):
-            return dyad(n, active)
+            return PointHessian(self.normal, active, Vec3.zero(), 0.0)
         pull = self.pull(u)
         ratio, reciprocal = self._friction_ratio(pull, friction_bound)
-        coefficient = minimum(ratio, 1.0) * self.friction_stiffness
-        across = _plus(dyad(n, active - coefficient), coefficient)
-        sliding = select(ratio < 1.0, coefficient * (reciprocal * reciprocal), 0.0)
-        return across - dyad(pull, sliding)
+        slip = pull * select(ratio < 1.0, reciprocal, 0.0)
+        return PointHessian(self.normal, active, slip, minimum(ratio, 1.0) * self.friction_stiffness)
 
     def _friction_ratio(self, pull: Vec3, friction_bound: Scalar) -> tuple[Scalar, Scalar]:
         """Return the ratio of the friction limit to the pull, 1 or more where the point sticks, and 1 /

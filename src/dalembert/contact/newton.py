@@ -26,8 +26,8 @@ from dalembert.contact.costs import (
     JointLimit,
     Point,
     PointForce,
+    PointHessian,
     RangeEnd,
-    dyad,
     factor_hessian,
 )
 from dalembert.contact.point_set import PointSet
@@ -47,65 +47,86 @@ from dalembert.scalar import (
     select,
     sqrt,
 )
-from dalembert.spatial import SymMat3, Vec3
+from dalembert.spatial import Vec3
 
-# Conjugate gradients for (A + J^T G J) x = b where some points are between two moving bodies.
+# The linear system H x = b, H = H_0 + J^T G J, where J is of the points between two moving bodies.
 #
 # Such points would fill all of H. So the matrix H_0 without them is factored along the tree, and conjugate
-# gradients, preconditioned by it, solve for the rest: n points press with at most 3 n directions, in each of
-# which H and H_0 differ, so that 3 n + 1 iterations would be exact (Hestenes, Stiefel 1952). One is enough
-# where no such point touches, and few where some do.
+# gradients find what they add. With R = G^(1/2), x_0 = H_0^-1 b and W = J H_0^-1 J^T
+#
+#     (1 + R W R) y = R J x_0,      x = x_0 - H_0^-1 J^T R y                                               (1)
+#
+# (substitute y = R J x). The matrix has no eigenvalue below one, and n points that press differ from one in
+# at most 3 n directions, so that 3 n iterations would be exact (Hestenes, Stiefel 1952): none where no such
+# point presses, and few where some do. An iteration is one solve along the tree for impulses on bodies.
 
 MAX_CG_ITERATIONS = 40
 """The most iterations: more than are ever useful, as about a dozen directions press at once."""
 
 CG_TOLERANCE = 1e-3
-"""The residual of the linear system of a Newton step, as a fraction of b."""
+"""The residual of Eq. (1) in a Newton step, as a fraction of its right-hand side."""
+
+
+class _Gradients(NamedTuple):
+    """x, the residual r of Eq. (1), the direction p, and r . r."""
+
+    x: list[Scalar]
+    r: Family[Vec3]
+    p: Family[Vec3]
+    square: Scalar
 
 
 def solve_newton_system(
     system: TreeSystem,
     points: PointSet,
-    hessian: Callable[[Row], SymMat3],
+    hessian: Callable[[Row], PointHessian],
     diagonal: Sequence[tuple[int, Scalar]],
     equalities: Sequence[Equality],
     b: Sequence[Scalar],
     tolerance: float = CG_TOLERANCE,
 ) -> TreeMotion:
-    """Return the motion x of H x = b; `hessian` of each point; `tolerance`: the residual as a fraction of b
-    where points are between moving bodies."""
+    """Return the motion x of H x = b; `hessian` of each point; `tolerance`: the residual of Eq. (1) as a
+    fraction of its right-hand side."""
     factors = factor_hessian(system, points.inertias(hessian), diagonal, equalities)
-    if points.dynamic is None:
-        return factors.solve(b)
-    dynamic, hessians = points.dynamic, points.dynamic.each(hessian)
+    start, dynamic = factors.solve(b), points.dynamic
+    if dynamic is None:
+        return start
+    roots = dynamic.each(lambda row: hessian(row).root())
+    motions, none = points.motions(start), [0.0] * len(b)
+    r = dynamic.each(lambda row: roots[row].times(points.velocity(row, motions)))
+    square = dynamic.fold(lambda total, row: total + r[row].dot(r[row]), 0.0)
 
-    def apply_contact_hessian(v: Sequence[Scalar]) -> list[Scalar]:
-        """Return J^T G J v of the points between moving bodies."""
-        motions = points.motions(system.motion(v))
-        return points.generalized(lambda row: hessians[row] @ points.velocity(row, motions), dynamic)
+    def step(at: _Gradients) -> _Gradients:
+        p, r = at.p, at.r
+        z = factors.solve(
+            none, system.on_arcs(points.wrenches(lambda row: roots[row].times(p[row]), dynamic))
+        )
+        moved = points.motions(z)
 
-    def size(r: Sequence[Scalar]) -> Scalar:
-        return dot([y * w for y, w in zip(r, system.weights, strict=True)], r)
+        def product(slope: Scalar, row: Row) -> tuple[Scalar, Vec3]:
+            q = p[row] + roots[row].times(points.velocity(row, moved))
+            return slope + p[row].dot(q), q
 
-    def step(carry: Any) -> Any:
-        x, r, p, along, slope, _ = carry
-        z = factors.solve(r).v
-        falling = dot(r, z)
-        beta = falling / slope
-        p = [a + beta * c for a, c in zip(z, p, strict=True)]
-        along = [a + beta * c for a, c in zip(r, along, strict=True)]  # H_0 p
-        Hp = [a + c for a, c in zip(along, apply_contact_hessian(p), strict=True)]
-        alpha = falling / maximum(dot(p, Hp), 1e-300)
-        x = [a + alpha * c for a, c in zip(x, p, strict=True)]
-        r = [a - alpha * c for a, c in zip(r, Hp, strict=True)]
-        return [x, r, p, along, maximum(falling, 1e-300), size(r)]
+        slope, q = dynamic.scan(product, 0.0)
+        alpha = at.square / maximum(slope, 1e-300)
 
-    start = size(b)
-    none: list[Scalar] = [0.0] * len(b)
-    carry: Any = [none, list(b), none, none, 1.0, start]
-    enough = tolerance * tolerance * start
-    found: list[Scalar] = loop(MAX_CG_ITERATIONS, step, carry, until=lambda carry: carry[5] <= enough)[0]
-    return system.motion(found)
+        def residual(total: Scalar, row: Row) -> tuple[Scalar, Vec3]:
+            left = r[row] - q[row] * alpha
+            return total + left.dot(left), left
+
+        square, left = dynamic.scan(residual, 0.0)
+        beta = square / maximum(at.square, 1e-300)
+        return _Gradients(
+            [x - alpha * y for x, y in zip(at.x, z.v, strict=True)],
+            left,
+            dynamic.each(lambda row: left[row] + p[row] * beta),
+            square,
+        )
+
+    enough = tolerance * tolerance * square
+    begun = _Gradients(start.v, r, r, square)
+    found: _Gradients = loop(MAX_CG_ITERATIONS, step, begun, until=lambda at: at.square <= enough)
+    return system.motion(found.x)
 
 
 # The cost that a step with contact minimises: free motion and the terms of contact, limits and loops.
@@ -434,10 +455,10 @@ def position_correction(
         point = laws[row]
         return select(point.normal.dot(u[row]) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0)
 
-    def hessian(row: Row) -> SymMat3:
+    def hessian(row: Row) -> PointHessian:
         point, x = laws[row], u[row]
-        firm = select(point.normal_impulse(x) > 0.0, 0.0, firmness(row))
-        return point.hessian(x, bounds[row]) + dyad(point.normal, firm)
+        G = point.hessian(x, bounds[row])
+        return G._replace(k_n=select(point.normal_impulse(x) > 0.0, G.k_n, firmness(row)))
 
     total = points.generalized(lambda row: laws[row].normal * (firmness(row) * overlaps[row]))
     diagonal = []

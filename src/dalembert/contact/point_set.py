@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.contact.contacts import Contacts
-from dalembert.contact.costs import Point
+from dalembert.contact.costs import Point, PointHessian
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
 from dalembert.scalar import Family, Row, Rows, Scalar
-from dalembert.spatial import ArticulatedInertia, Force, Motion, SymMat3, Vec3
+from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
 
 
 @final
@@ -64,28 +64,32 @@ class PointSet:
         motions = self.motions(motion)
         return self.contacts.near.each(lambda row: self.velocity(row, motions))
 
-    def generalized(self, impulse: Callable[[Row], Vec3], rows: Rows | None = None) -> list[Scalar]:
-        """Return J^T of impulses on the second bodies, and their opposites on the first: of all points, or
-        of some `rows`."""
+    def wrenches(self, impulse: Callable[[Row], Vec3], rows: Rows | None = None) -> dict[int, Force]:
+        """Return the sums of impulses on the second bodies, and of their opposites on the first, about the
+        common origin by bodies: of all points, or of some `rows`."""
         contacts = self.contacts
 
-        def wrenches(row: Row) -> list[tuple[Row, Force]]:
+        def acting(row: Row) -> list[tuple[Row, Force]]:
             wrench = self.laws[row].wrench(impulse(row))
-            acting = [(contacts.second[row], wrench)]
+            own = [(contacts.second[row], wrench)]
             one_body = self.dynamic is None and not self._grounded_firsts
-            return acting if one_body else [*acting, (contacts.first[row], -wrench)]
+            return own if one_body else [*own, (contacts.first[row], -wrench)]
 
-        sums = (contacts.near if rows is None else rows).scatter(wrenches, contacts.bodies, Force.zero())
-        return self.system.impulses({body: sums.at(body) for body in self._touching()})
+        sums = (contacts.near if rows is None else rows).scatter(acting, contacts.bodies, Force.zero())
+        return {body: sums.at(body) for body in self._touching()}
 
-    def inertias(self, hessian: Callable[[Row], SymMat3]) -> dict[int, ArticulatedInertia]:
+    def generalized(self, impulse: Callable[[Row], Vec3]) -> list[Scalar]:
+        """Return J^T of impulses."""
+        return self.system.impulses(self.wrenches(impulse))
+
+    def inertias(self, hessian: Callable[[Row], PointHessian]) -> dict[int, ArticulatedInertia]:
         """Return the sum of the Hessians of the grounded points of each body."""
         contacts = self.contacts
         if self.grounded is None:
             return {}
 
         def added(row: Row) -> list[tuple[Row, ArticulatedInertia]]:
-            own = self.laws[row].inertia(hessian(row))
+            own = self.laws[row].inertia(hessian(row).matrix())
             both = [(contacts.second[row], own), (contacts.first[row], own)]
             return both if self._grounded_firsts else both[:1]
 

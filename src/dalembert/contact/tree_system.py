@@ -199,6 +199,14 @@ class TreeSystem:
         """Return the velocity of a body about the origin."""
         return Motion.zero() if self.is_still(body) else motion.arcs[self.carriers[body]]
 
+    def on_arcs(self, wrenches: Mapping[int, Force]) -> dict[int, Force]:
+        """Return the sums of wrenches on bodies that move by the arcs that carry these."""
+        found: dict[int, Force] = {}
+        for body, wrench in wrenches.items():
+            k = self.carriers[body]
+            found[k] = found[k] + wrench if k in found else wrench
+        return found
+
     def impulses(self, wrenches: Mapping[int, Force]) -> list[Scalar]:
         """Return J^T f `(nv,)` of impulses about the origin on bodies that move."""
         own = [Force.zero()] * len(self.arcs)
@@ -440,10 +448,13 @@ class TreeFactor:
     arcs: int
     parts: Sequence[ArcPart | FreePart]
 
-    def solve(self, b: Sequence[Scalar]) -> TreeMotion:
-        """Return x of A x = b and the motions that it gives, by (3): forces inward, motions outward."""
+    def solve(self, b: Sequence[Scalar], wrenches: Mapping[int, Force] | None = None) -> TreeMotion:
+        """Return x of A x = b + J^T f and the motions that it gives, by (3): forces inward, motions outward;
+        `wrenches`: f about the origin, by the arcs that they act on."""
         x = list(b)
         forces = [Force.zero()] * self.arcs
+        for k, wrench in (wrenches or {}).items():
+            forces[k] = -wrench
         for part in self.parts:
             part.gather(x, forces)
         motions = [Motion.zero()] * self.arcs
