@@ -89,9 +89,9 @@ class Rigid(_PairOptions):
     way to sudden loads, as fractions of 1 / mass and of the inverse effective mass; they do not give way to
     lasting loads; `position_correction`: the fraction of an overlap that one step removes;
     `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at the limits of their
-    positions; `nearest`: if moving bodies could touch each other at more than a hundred points, the number of
-    nearest points that a step considers, by default twelve a figure; if more points are in contact, the
-    sample fails and reports it. `mending`: the former name of `position_correction`.
+    positions; `nearest`: the number of touching points that a sample remembers from step to step, by default
+    16, and 8 more for each figure and 2 for each body; if more points touch, the sample fails and reports it.
+    `mending`: the former name of `position_correction`.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30
