@@ -182,7 +182,20 @@ LOOP_CALLS = [
 
 PUBLIC_CALLS = [*TREE_CALLS, *LOOP_CALLS, *_catalogued()]
 
+
+def driven_rod() -> da.Model:
+    """A rod on a hinge with a motor."""
+    builder = da.ModelBuilder()
+    rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.01, 0.1, 0.1))
+    builder.add_body("rod", "world", da.Revolute(), "hinge", inertia=rod)
+    builder.add_actuator("motor", {"hinge": 1.0})
+    return builder.build()
+
+
 IN_NUMPY: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "actuator_forces": lambda foreign: da.control.actuator_forces(
+        driven_rod(), np.zeros(1), np.zeros(1), foreign(np.ones(1))
+    ),
     "actuation": lambda foreign: da.analysis.actuation(linkage(), foreign(_at(linkage, "q"))),
     "close_loops": lambda foreign: da.constraints.close_loops(linkage(), foreign(_at(linkage, "q"))),
     "close_loops v": lambda foreign: da.constraints.close_loops(
@@ -219,6 +232,7 @@ IN_NUMPY: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
     "sensitivity": lambda foreign: da.analysis.sensitivity(
         ball_arm(), _at(ball_arm, "q"), foreign(_at(ball_arm, "tau"))
     ),
+    "stand": lambda foreign: da.stand(ball_arm(), foreign(_at(ball_arm, "q"))),
     "condition_number": lambda foreign: da.analysis.condition_number(ball_arm(), foreign(_at(ball_arm, "q"))),
     "with_inertial_parameters": lambda foreign: da.identification.with_inertial_parameters(
         ball_arm(), foreign(da.identification.inertial_parameters(ball_arm()))
