@@ -13,7 +13,7 @@ from physics_findings import UPRIGHT, Array, Findings, G, below, block, body, gr
 import dalembert as da
 from dalembert.algorithms.energy_momentum import kinetic_energy
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.compliant_step import fresh_memory
+from dalembert.contact.compliant_step import FIRST_STEP_MARK
 from dalembert.contact.pairs import contact_points, pairs_of
 from dalembert.contact.step import contact_step
 from dalembert.model.shapes import Ellipsoid
@@ -122,7 +122,9 @@ def drop_step(model: da.Model, law: str) -> tuple[Any, Array]:
     pairs = pairs_of(model, self_collision=False)
     rest = contact_points(forward_kinematics(model, list(model.neutral())), pairs)
     rigid = law == "rigid"
-    memory = np.zeros((len(rest), 4)) if rigid else np.array(fresh_memory(len(rest)))
+    memory = (
+        np.zeros((len(rest), 4)) if rigid else np.tile([0.0, 0.0, 0.0, 0.0, FIRST_STEP_MARK], (len(rest), 1))
+    )
 
     def stepped(model: da.Model, q: Any, v: Any, e: Any, mu: Any, memory: Any, dt: Any) -> Any:
         own = tuple(replace(pair, friction=mu, restitution=e if rigid else 0.0) for pair in pairs)

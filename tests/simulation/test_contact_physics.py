@@ -144,9 +144,10 @@ def drop_step(model, **options):
     pairs = pairs_of(model)
     plan = StepPlan(model=model, contact=Rigid(**options), pairs=pairs, work=True, record=True)
 
-    def step(model, q, v, e, mu, dt, lasted, fault, energy, memory, account):
+    def step(model, q, v, e, mu, dt, lasted, fault, energy, memory, overlap, account):
         own = tuple(replace(pair, friction=mu, restitution=e) for pair in pairs)
-        carried = {"lasted": lasted, "fault": fault, "energy": energy, "memory": memory, "account": account}
+        carried = {"lasted": lasted, "fault": fault, "energy": energy, "memory": memory}
+        carried |= {"overlap": overlap, "account": account}
         given = {"q": q, "v": v, "work": 0.0, "tau": [0.0] * 6, "start": 0.0, "dt": dt} | carried
         chosen = replace(plan, pairs=own)
         return chosen(model, *(given[item.name] for item in plan.arguments))

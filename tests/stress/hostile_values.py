@@ -194,6 +194,7 @@ def overrides() -> dict[str, dict[str, Any]]:
         "compile": {"function": da.gravity_forces},
         "low_pass": {"dt": 0.01},
         "rollout": {"steps": 2},
+        "stand": {"model": da.models.quadruped(), "q": da.models.quadruped().neutral()},
         "constraint_forces": linked,
         "loop_forces": linked,
         "floating_base_equations": flying,
@@ -382,7 +383,7 @@ def base_calls(folder: Path) -> Iterator[BaseCall]:
             ]
             given = {item.name: values.get(item.name) for item in parameters if item.default is item.empty}
             given |= {
-                key: folder / value if key == "path" and isinstance(value, str) else value
+                key: folder / value if key == "path" and not inspect.isclass(function) else value
                 for key, value in own.items()
             }
             yield BaseCall(

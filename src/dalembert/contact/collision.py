@@ -207,7 +207,7 @@ class Scene:
     >>> model = da.models.humanoid().with_ground(friction=0.8)
     >>> scene = Scene.of(model, pairs_of(model, self_collision=False))
     >>> scene.point_count, len(scene.kinds)
-    (28, 3)
+    (53, 3)
     """
 
     pairs: tuple[ContactPair, ...]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.model.topology import WORLD
-from dalembert.scalar import Family, Row, Rows, Scalar, Write, rows, select
+from dalembert.scalar import Family, Row, Rows, Scalar, Write, is_zero, rows, select
 
 
 class Contacts(NamedTuple):
@@ -53,7 +53,7 @@ def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> C
         number=every.numbers([float(k) for k in range(len(candidates))]),
         points=every.stack([item.point for item in candidates]),
         body_pairs=frozenset((item.first, item.second) for item in candidates),
-        rebounds=any(item.restitution != 0.0 for item in candidates),
+        rebounds=any(not is_zero(item.restitution) for item in candidates),
     )
 
 
@@ -67,7 +67,7 @@ def recall(
     points where `unless` holds.
 
     All near points are made fresh first, and then each remembered point writes its own: what the others left
-    in memory is never read.
+    in memory is never read. A point that is near in other samples of the block only is fresh too.
     """
     kept = rows(len(remembered), like=[remembered, fresh])
     given = kept.stack([list(row) for row in remembered])
@@ -78,7 +78,12 @@ def recall(
             Write(filled, lambda row: [(select(unless, -1.0, given[row][0]), given[row][1:])]),
         ]
     )
-    return contacts.near.each(lambda row: memory[row])
+
+    def values(row: Row) -> list[Scalar]:
+        is_near = contacts.points[row].gap < ABSENT_POINT_GAP
+        return [select(is_near, x, y) for x, y in zip(memory[row], fresh, strict=True)]
+
+    return contacts.near.each(values)
 
 
 def remember(

@@ -196,9 +196,10 @@ TARGET_SLOPE_RATIO = 0.1
 
 
 class _Along(NamedTuple):
-    """The data of a point along the line: g, s, k s, P . P, P . y, k_t y_t . y_t, k_t and the limit of its
-    friction."""
+    """The data of a point along the line: y, g, s, k s, P . P, P . y, k_t y_t . y_t, k_t and the limit of
+    its friction."""
 
+    change: Vec3
     pressing: Scalar
     opening: Scalar
     relief: Scalar
@@ -223,6 +224,7 @@ def _along(point: Point, u: Vec3, y: Vec3, friction_bound: Scalar) -> _Along:
     opening, pull = point.normal.dot(y), point.pull(u)
     across = y - point.normal * opening
     return _Along(
+        y,
         point.pressing(u),
         opening,
         point.stiffness * opening,
@@ -402,13 +404,17 @@ class _Newton:
             problem.active_equalities(at.v),
             [-x for x in at.r],
         )
-        d, Ad, change = moved.v, problem.system.times(moved), points.velocities(moved)
-        lines = near.each(lambda row: _along(laws[row], at.u[row], change[row], at.friction_bounds[row]))
+        d, Ad, motions = moved.v, problem.system.times(moved), points.motions(moved)
+
+        def along(row: Row) -> _Along:
+            return _along(laws[row], at.u[row], points.velocity(row, motions), at.friction_bounds[row])
+
+        lines = near.each(along)
         alpha = line_search(problem, at.v, d, lines, dot(d, at.r), dot(d, at.momentum), dot(d, Ad))
         reached = at._replace(
             v=[x + alpha * y for x, y in zip(at.v, d, strict=True)],
             momentum=[x + alpha * y for x, y in zip(at.momentum, Ad, strict=True)],
-            u=near.each(lambda row: at.u[row] + change[row] * alpha),
+            u=near.each(lambda row: at.u[row] + lines[row].change * alpha),
         )
         return self.update_friction(reached)
 
