@@ -26,6 +26,7 @@ from dalembert.algorithms import open_tree as open_tree
 from dalembert.algorithms import preconditions as preconditions
 from dalembert.algorithms import regressor as regressor
 from dalembert.algorithms import sparse as sparse
+from dalembert.algorithms import springs as springs
 from dalembert.algorithms import stepping as stepping
 from dalembert.algorithms import variational as variational
 from dalembert.algorithms.aligned import AlignedBody as AlignedBody

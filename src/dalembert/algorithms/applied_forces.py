@@ -17,6 +17,7 @@ from dalembert.algorithms.aligned import AlignedBody
 from dalembert.algorithms.declaration import JOINTS_ALONE, public
 from dalembert.algorithms.dense import total
 from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.springs import spring_forces, stretch_energy
 from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
@@ -173,24 +174,28 @@ FRICTION_SPEED = 1e-3
 
 
 @public("dynamics", "q v", method="joints", differentiable=True, without=JOINTS_ALONE)
-def passive_forces(tree: Tree, q: Scalars, v: Scalars) -> list[Scalar]:
-    """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N].
+def passive_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> list[Scalar]:
+    """Compute tau_p = -k (q - q_rest) - d v - f sign(v) - sum J^T T `(…, nv)` [N m or N].
 
-    These are the spring, damping and dry-friction forces of the joints. They are not part of the equation of
-    motion; `step` adds them to tau.
+    These are the spring, damping and dry-friction forces of the joints, and those of the springs between
+    points of bodies, with the tension T along a path of the length l and J = dl/dq. They are not part of the
+    equation of motion; `step` adds them to tau.
 
     >>> model = da.models.pendulum(damping=0.5)
     >>> print(da.passive_forces(model, q=[0.3], v=[2.0]))
     [-1.]
     """
-    return tree.collect(
+    forces = tree.collect(
         tree.outward(lambda body, _: ((), _joint_forces(body, body.own_q(q), body.own_v(v))), ())
     )
+    if not tree.springs:
+        return forces
+    return [a + b for a, b in zip(forces, spring_forces(tree, q, v, time=time), strict=True)]
 
 
-def spring_energy(tree: Tree, q: Scalars) -> Scalar:
-    """Return the energy stored in the springs, sum of stiffness x^2 / 2 [J]."""
-    return total(
+def spring_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
+    """Return the energy stored in the springs of joints and between points, sum of stiffness x^2 / 2 [J]."""
+    return stretch_energy(tree, q, time=time) + total(
         0.5 * k * x * x
         for body in tree.bodies
         for k, x in zip(body.stiffness, displacement(body, body.own_q(q)), strict=True)

@@ -23,8 +23,10 @@ from dalembert.algorithms.applied_forces import (
     displacement,
     passive_forces,
 )
+from dalembert.algorithms.dense import dot, factor
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.algorithms.springs import stretched_springs
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.joints import Free, Planar, Spherical
@@ -231,15 +233,16 @@ class StepConditions:
         """Return the loads at `elapsed` [s] after the start of the step."""
         return {**self.loads, "time": self.at(elapsed)}
 
-    def joint_forces(self, q: Scalars, v: Scalars) -> Scalars:
+    def joint_forces(self, q: Scalars, v: Scalars, elapsed: Scalar) -> Scalars:
         """Return tau, with the passive forces if these act."""
         if not self.passive:
             return self.tau
-        return [t + p for t, p in zip(self.tau, passive_forces(self.tree, q, v), strict=True)]
+        own = passive_forces(self.tree, q, v, time=self.at(elapsed))
+        return [t + p for t, p in zip(self.tau, own, strict=True)]
 
     def acceleration(self, q: Scalars, v: Scalars, elapsed: Scalar) -> list[Scalar]:
         """Return dv/dt in a state, `elapsed` [s] after the start of the step."""
-        return self.acceleration_under(self.tree, q, v, self.joint_forces(q, v), elapsed)
+        return self.acceleration_under(self.tree, q, v, self.joint_forces(q, v, elapsed), elapsed)
 
     def acceleration_under(
         self, tree: Tree, q: Scalars, v: Scalars, tau: Scalars, elapsed: Scalar
@@ -397,11 +400,18 @@ def _advance(x: Scalars, rate: Scalars, h: Scalar) -> list[Scalar]:
 # gain (h omega)^2 of its energy in every step. So (1) is solved twice with the same inertias: with b(q, v),
 # and then with b(q, v_m) at the velocities v_m half a step on; the error falls to (h omega)^4. Systems with
 # loops or other constraints, whose accelerations are those that keep the loops at v, take the first solution.
+#
+# A spring between points, with the row J of its length, adds g J^T J to the matrix of (1), g = h d, or
+# h d + h^2 k in "implicit", and - J^T (k x + (g / h) J v) to the right side. With all rows J, N the matrix
+# without them and a_0 its solution, and S = sqrt(g) on the diagonal (Sherman, Morrison and Woodbury),
+#
+#     X = N^-1 J^T S,      (1 + S J X) y = S J a_0,      a = a_0 - X y                                     (2)
 
 
 def implicit(conditions: StepConditions, start: State, dt: Scalar) -> State:
     """Take a step of Eq. (1), implicit in springs, damping and dry friction of the joints."""
-    return _step(conditions, start, dt, [body.stiffness for body in conditions.tree.bodies])
+    tree = conditions.tree
+    return _step(conditions, start, dt, [body.stiffness for body in tree.bodies], springs=True)
 
 
 def midpoint(conditions: StepConditions, start: State, dt: Scalar) -> State:
@@ -409,14 +419,36 @@ def midpoint(conditions: StepConditions, start: State, dt: Scalar) -> State:
     return _step(conditions, start, dt, [(0.0,) * body.nv for body in conditions.tree.bodies])
 
 
-def _step(conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Scalars]) -> State:
-    """Take a step of Eq. (1), implicit in damping, dry friction, and springs of these stiffnesses."""
+def _step(
+    conditions: StepConditions,
+    start: State,
+    dt: Scalar,
+    stiffnesses: Sequence[Scalars],
+    *,
+    springs: bool = False,
+) -> State:
+    """Take a step of Eq. (1), implicit in damping, dry friction, springs of these stiffnesses and, if so,
+    `springs` between points."""
     tree, tau = conditions.tree, conditions.tau
+    rows: list[list[Scalar]] = []
     if conditions.passive:
         tree, tau = _stiff(conditions, start, dt, stiffnesses)
+        tau, rows = _stiff_springs(conditions, start, dt, tau, springs)
 
     def acceleration(v: Scalars) -> list[Scalar]:
-        return conditions.acceleration_under(tree, start.q, v, tau, 0.0)
+        a = conditions.acceleration_under(tree, start.q, v, tau, 0.0)
+        if not rows:
+            return a
+        columns = []
+        for row in rows:
+            pulled = [t + j for t, j in zip(tau, row, strict=True)]
+            moved = conditions.acceleration_under(tree, start.q, v, pulled, 0.0)
+            columns.append([x - y for x, y in zip(moved, a, strict=True)])
+        matrix = [[dot(row, column) for column in columns] for row in rows]
+        for i in range(len(rows)):
+            matrix[i][i] = matrix[i][i] + 1.0
+        y = factor(matrix).solve([dot(row, a) for row in rows])  # (2)
+        return [x - dot(y, [column[k] for column in columns]) for k, x in enumerate(a)]
 
     a, coordinates = acceleration(start.v), conditions.coordinates
     if is_constrained(tree) or tree.closure is not None:
@@ -445,6 +477,23 @@ def _stiff(
         )
     total = [t + f for t, f in zip(conditions.tau, conditions.tree.collect(forces), strict=True)]
     return with_armatures(conditions.tree, armatures), total
+
+
+def _stiff_springs(
+    conditions: StepConditions, start: State, dt: Scalar, tau: Scalars, implicit_stiffness: bool
+) -> tuple[list[Scalar], list[list[Scalar]]]:
+    """Return tau with the springs between points, and the rows sqrt(g) J of Eq. (2) of those with g > 0."""
+    total, rows = list(tau), []
+    for item in stretched_springs(conditions.tree, start.q, time=conditions.at(0.0)):
+        gain = item.spring.damping
+        if implicit_stiffness:
+            gain = gain + dt * item.stiffness
+        force = item.spring.stiffness * item.stretch + gain * dot(item.row, start.v)
+        total = [t - j * force for t, j in zip(total, item.row, strict=True)]
+        if not is_zero(gain):
+            root = sqrt(dt * gain)
+            rows.append([root * j for j in item.row])
+    return total, rows
 
 
 def with_armatures(tree: Tree, armatures: dict[int, tuple[Scalar, ...]]) -> Tree:

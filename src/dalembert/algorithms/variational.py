@@ -90,8 +90,11 @@ class _Center(NamedTuple):
 def free_roots(conditions: StepConditions) -> list[Body]:
     """Return the bodies with free joints on the world whose steps a co-moving observer may take.
 
-    That excludes joint forces that depend on velocity, and external forces given in the world frame.
+    That excludes joint forces that depend on velocity, external forces given in the world frame, and springs
+    between points.
     """
+    if conditions.passive and conditions.tree.springs:
+        return []
     if (
         conditions.loads.get("external_forces") is not None
         and conditions.loads.get("external_frame") == "world"
@@ -385,7 +388,7 @@ def _least_action_step(
             tree,
             there.q,
             there.v,
-            tau=conditions.joint_forces(there.q, there.v),
+            tau=conditions.joint_forces(there.q, there.v, half),
             weightless=weightless,
             **conditions.loads_at(half),
         )

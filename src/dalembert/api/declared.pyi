@@ -618,7 +618,7 @@ def operational_inertia(
 def passive_forces(
     model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
 ) -> Array:
-    """Compute tau_p = -k (q - q_rest) - d v - f sign(v) `(…, nv)` [N m or N]."""
+    """Compute tau_p = -k (q - q_rest) - d v - f sign(v) - sum J^T T `(…, nv)` [N m or N]."""
 
 def pd(
     model: Model,

@@ -30,6 +30,7 @@ from dalembert.algorithms.integrators import (
 )
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.open_tree import is_constrained, velocity_places
+from dalembert.algorithms.springs import stretched_springs
 from dalembert.contact.costs import (
     Equality,
     JointDrive,
@@ -222,8 +223,8 @@ def start_step(
     # Joints and loops in steps with compliant contact are those of rigid contact by its default options.
     options = settings if isinstance(settings, Rigid) else Rigid(limits=settings.limits)
     given = _Given(tree, q, v, dt, inverse_mass, options)
-    equalities = _loop_terms(given)
     resistances, springs = _resistance(given)
+    equalities = [*_loop_terms(given), *_spring_terms(given, springs)]
     system = TreeSystem.of(joint_axes(tree, q), resistances, inverse_mass)
     motion = system.motion(v)
     seen = _middle(given, system, motion)
@@ -315,6 +316,16 @@ def _resistance(given: _Given) -> tuple[list[list[Scalar]], list[Scalar]]:
             for place, ratio in places:
                 springs[place] = springs[place] + dt * (k * x) * ratio
     return found, springs
+
+
+def _spring_terms(given: _Given, springs: list[Scalar]) -> Iterator[Equality]:
+    """Yield the rows h (d + h k) of springs between points, whose tension at the end of the step is
+    k (x + h J v) + d J v, and add h K x to `springs`, in place."""
+    for item in stretched_springs(given.tree, given.q):
+        gain = item.spring.damping + given.dt * item.stiffness
+        equality = Equality(item.row, 0.0, 0.0, given.dt * gain)
+        equality.add(given.dt * (item.spring.stiffness * item.stretch), springs)
+        yield equality
 
 
 def _follower_damping(body: Body, follows: Dependence, given: _Given) -> list[Scalar]:

@@ -28,6 +28,7 @@ from dalembert.model.model import Model
 from dalembert.model.poses import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.shapes import Shape
 from dalembert.model.shapes.shape import checked_friction, checked_restitution, checked_shape
+from dalembert.model.springs import Spring, checked_spring, placed_spring
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
 from dalembert.model.values import rebuilt
@@ -89,6 +90,7 @@ class ModelBuilder:
         self._contact_pairs: list[ShapePair] = []
         self._poses: dict[str, NamedPose] = {}
         self._actuators: dict[str, Actuator] = {}
+        self._springs: dict[str, Spring] = {}
         self._report: list[str] = []
 
     def add_body(
@@ -335,6 +337,25 @@ class ModelBuilder:
             raise ModelError(f'actuator "{name}" is added twice; choose another name')
         self._actuators[name] = actuator
 
+    def add_spring(
+        self,
+        name: str,
+        points: Iterable[tuple[str, Iterable[float]]],
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        rest_length: float | tuple[float, float] | None = None,
+    ) -> None:
+        """Add a spring and damper along the straight lines through points of bodies, two or more.
+
+        Each point is (name, (x, y, z)): the name of a body, of a frame or "world", and a point in its
+        coordinates [m]. The tension is k x + d dl/dt, with `stiffness` k [N/m], `damping` d [N s/m] and the
+        length x beyond `rest_length` [m]: a number, by default the length in the neutral configuration, or
+        the two lengths between which the spring is slack: (0, l) is an elastic rope.
+        """
+        self._refuse_taken(checks.valid_name(name, "the name of a spring"), f'spring "{name}"')
+        self._springs[name] = checked_spring(name, points, stiffness, damping, rest_length)
+
     def warn(self, text: str) -> None:
         """Add a line to the model's report."""
         self._report.append(text)
@@ -373,6 +394,8 @@ class ModelBuilder:
             report=dict.fromkeys([*self._report, *checks.inspect_bodies(bodies, inertia)]),
             **self._placed_on(bodies),
         )
+        if self._springs:
+            model = rebuilt(model, springs=self._placed_springs(model))
         # The user's functions are added after a trial evaluation.
         if not self._constraints and self._closure is None:
             return model
@@ -418,10 +441,20 @@ class ModelBuilder:
         ]
         return {"frames": frames, "loops": loops}
 
+    def _placed_springs(self, model: Model) -> list[Spring]:
+        """Return the springs with points on bodies."""
+        homes: dict[str, tuple[str, Placement | None]] = {
+            name: (name, None) for name in (*model.bodies.names, WORLD_NAME)
+        }
+        for name, (body, X, _) in self._frames.items():
+            homes[name] = body, X
+        return [placed_spring(spring, homes, model) for spring in self._springs.values()]
+
     def _refuse_taken(self, name: str, what: str) -> None:
-        """Raise an error for a name in use: loop joints, tree joints and constraints share one namespace."""
+        """Raise an error for a name in use: joints, loops, constraints and springs share one namespace."""
         taken: dict[str, Mapping[str, Any]] = {"joint": self._joint_owner, "loop joint": self._loops}
-        for kind, others in (taken | {"constraint": self._constraints}).items():
+        taken |= {"constraint": self._constraints, "spring": self._springs}
+        for kind, others in taken.items():
             if name in others:
                 owner = f' (it already belongs to body "{others[name]}")' if kind == "joint" else ""
                 raise ModelError(f'{what}: there is already a {kind} "{name}"{owner}; choose another name')

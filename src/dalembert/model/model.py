@@ -19,6 +19,7 @@ from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, 
 from dalembert.model.poses import NamedPose
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
+from dalembert.model.springs import Spring
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import Tree
 from dalembert.model.user_functions import (
@@ -36,7 +37,8 @@ Array = npt.NDArray[np.float64]
 
 CONTENT: Final = (
     *("bodies", "gravity", "frames", "loops", "couplings", "constraints", "closure", "actuated"),
-    *("world_shapes", "contact_exclusions", "contact_pairs", "poses", "actuators", "name", "report"),
+    *("world_shapes", "contact_exclusions", "contact_pairs", "poses", "actuators", "springs", "name"),
+    "report",
 )
 """The arguments that make a model, which it holds under the same names."""
 
@@ -84,6 +86,8 @@ class Model(Tree):
     """Poses by name, such as the keyframes of a file; `pose` returns their q."""
     actuators: Named[Actuator]
     """Actuators that turn a control signal into joint forces, in the order of `da.control.Actuators`."""
+    springs: Named[Spring]
+    """Springs and dampers between points of bodies."""
     name: str
     report: tuple[str, ...]
     functions: dict[Any, Any]
@@ -106,6 +110,7 @@ class Model(Tree):
         contact_pairs: Iterable[ShapePair] = (),
         poses: Iterable[NamedPose] = (),
         actuators: Iterable[Actuator] = (),
+        springs: Iterable[Spring] = (),
         name: str = "model",
         report: Iterable[str] = (),
     ) -> None:
@@ -128,6 +133,7 @@ class Model(Tree):
             "contact_pairs": tuple(contact_pairs),
             "poses": Named("pose", poses),
             "actuators": Named("actuator", actuators),
+            "springs": Named("spring", springs),
             "gravity": gravity,
             "parents": tuple(body.parent for body in held),
             "nq": max((body.q_slice.stop for body in held), default=0),
@@ -449,6 +455,12 @@ def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
     yield "loops (q, v, tau are the spanning tree's)", loops, True
     yield "poses", model.poses.names, False
     yield "actuators", model.actuators.names, False
+    springs = [
+        f"{spring.name}: {' – '.join(name for name, _ in spring.points)}, stiffness "
+        f"{_number(spring.stiffness)} N/m, damping {_number(spring.damping)} N s/m"
+        for spring in model.springs
+    ]
+    yield "springs between points", springs, True
     constraints = [
         f"{item.name}: of {item.kind}, {item.size} residuals{', with time' if item.time_dependent else ''}"
         for item in model.constraints

@@ -214,10 +214,11 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution")),
     "poses": ("add_pose", ("name", "positions")),
     "actuators": ("add_actuator", ("name", "gears", "gain", "bias", "control", "force")),
+    "springs": ("add_spring", ("name", "points", "stiffness", "damping", "rest_length")),
 }
 """The lists of a saved model: the builder's method for their items, and the entries of an item in order."""
 
-LATER_SECTIONS: Final = ("contact_pairs", "poses", "actuators")
+LATER_SECTIONS: Final = ("contact_pairs", "poses", "actuators", "springs")
 """Lists that models saved by earlier versions may lack."""
 
 OPTIONAL: Final = {("frames", "inertia")}
@@ -240,8 +241,11 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "positions": Reader.numbers_by_name,
     "gears": Reader.number_by_name,
     "restitution": Reader.take,
+    **dict.fromkeys(("springs.stiffness", "springs.damping"), Reader.number),
+    "springs.points": Reader.items,
+    "springs.rest_length": lambda reader, key: reader.numbers(key, 2),
 }
-"""How an entry is read; all others are text."""
+"""How an entry, or that of one list, is read; all others are text."""
 
 _FUNCTION_TOKENS: Final[dict[int, tuple[weakref.ref[Any], str]]] = {}
 """Tokens of users' functions by `id`, since not all functions can be hashed."""
@@ -323,6 +327,8 @@ def _content(model: Model, *, with_functions: bool = False) -> dict[str, Any]:
             arguments |= {"joints": list(terms), "coefficients": tuple(terms.values())}
         if method == "add_actuator":
             arguments |= {"gears": arguments["joints"]}
+        if method == "add_spring":
+            arguments |= {"points": [[body, point.to_list()] for body, point in arguments["points"]]}
         if method in sections:
             section, keys = sections[method]
             owner = arguments.get("name", "")
@@ -414,7 +420,10 @@ def _build(content: Reader) -> Model:
         for item in content.readers(section, optional=section in LATER_SECTIONS):
             with item:
                 given = [key for key in keys if (section, key) not in OPTIONAL or item.has(key)]
-                arguments = {key: READERS.get(key, Reader.text)(item, key) for key in given}
+                reader_of = {
+                    key: READERS.get(f"{section}.{key}") or READERS.get(key, Reader.text) for key in given
+                }
+                arguments = {key: read(item, key) for key, read in reader_of.items()}
                 if "gears" in arguments:
                     arguments["joints"] = arguments.pop("gears")
                 elif "joints" in arguments:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from dalembert.errors import ArgumentError, ModelError, ShapeError
 from dalembert.model.body import LOOP_PLACEMENTS, PER_VELOCITY
 from dalembert.model.joints import Fixed
 from dalembert.model.shapes import Shape
+from dalembert.model.springs import renamed_path
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import transfer_constraint
 from dalembert.spatial import Placement, Transform
@@ -58,6 +59,8 @@ def builder_calls(model: Model) -> Iterator[Call]:
     for actuator in model.actuators:
         own = {name: getattr(actuator, name) for name in ("name", "gain", "bias", "control", "force")}
         yield "add_actuator", own | {"joints": dict(actuator.joints)}
+    for spring in model.springs:
+        yield "add_spring", {part.name: getattr(spring, part.name) for part in fields(spring)}
 
 
 Rename = Callable[[str], str]
@@ -292,6 +295,8 @@ def _relocate(call: Call, rename: Rename, home: Callable[[str], tuple[str, Trans
         arguments["shapes"] = [_rename_shape(shape, rename) for shape in given["shapes"]]
     if "shape" in given:
         arguments["shape"] = _rename_shape(given["shape"], rename)
+    if method == "add_spring":
+        arguments["points"] = renamed_path(given["points"], home)
     for key, placed in PLACES.get(method, ()):
         arguments[key], X = home(given[key])
         if X is not None and placed:

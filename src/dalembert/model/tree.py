@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dalembert.model.body import Body, JointMotion, Loop
 from dalembert.model.user_functions import Constraint, LoopClosure
 from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Vec3
+
+if TYPE_CHECKING:
+    from dalembert.model.springs import Spring
 
 Result = TypeVar("Result")
 
@@ -67,6 +70,8 @@ class Tree(ABC):
     """Functions of the user's that must stay zero."""
     closure: LoopClosure | None = None
     """The explicit constraint q = gamma(y), if there is one."""
+    springs: Sequence[Spring] = ()
+    """Springs and dampers between points of bodies."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Result]], base: Any) -> PerBody[Result]:
         """Visit the bodies from world to leaves with `step(body, carry) -> (carry, result)`.

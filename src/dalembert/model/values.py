@@ -3,6 +3,7 @@
     <body>.mass  .com  .inertia (3x3 at the centre of mass), also of a link that was merged into a body
     <joint>.placement (3x4, [R | p])  and the joint's own parameters, such as .axis or .pitch
     <joint>.armature  .damping  .friction  .stiffness  .rest  .lower  .upper  .velocity  .effort
+    <spring>.stiffness  .damping  .rest_length (a number, or two)
     gravity
 
 Values of one-DoF joints are single numbers, others have one entry for each coordinate.
@@ -21,6 +22,7 @@ from dalembert.errors import ModelError, ShapeError, UnknownNameError
 from dalembert.model.body import JOINT_VALUES, LIMITS, Body, Frame, Limits
 from dalembert.model.joints import Joint
 from dalembert.model.joints.joint import flatten
+from dalembert.model.springs import SPRING_VALUES, Spring
 from dalembert.model.topology import WORLD
 from dalembert.model.user_functions import TransferredFunction
 from dalembert.scalar import Scalar
@@ -44,6 +46,7 @@ def value_names(model: Model) -> tuple[str, ...]:
     for frame in model.frames:
         if frame.inertia is not None and frame.body != WORLD:
             names += [f"{frame.name}.{part}" for part in BODY_VALUES]
+    names += [f"{spring.name}.{part}" for spring in model.springs for part in SPRING_VALUES]
     return tuple(names)
 
 
@@ -54,6 +57,8 @@ def value(model: Model, name: str) -> Any:
     if name == "gravity":
         return _frozen(model.gravity.to_list())
     owner, part = _locate(model, name)
+    if isinstance(owner, Spring):
+        return _spring_value(owner, part)
     if part in BODY_VALUES:
         inertia: Any = owner.inertia
         if part == "mass":
@@ -101,10 +106,14 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
     held = [item.name for item in model.constraints if isinstance(item.function, TransferredFunction)]
     changes: dict[int, Parts] = {}
     links: dict[str, Parts] = {}
+    springs = {spring.name: spring for spring in model.springs}
     for name, given in new.items():
         if name == "gravity":
             continue
         owner, part = _locate(model, name)
+        if isinstance(owner, Spring):
+            springs[owner.name] = _with_spring_value(springs[owner.name], part, given, name)
+            continue
         if isinstance(owner, Frame):
             links.setdefault(owner.name, {})[part] = (name, given)
             continue
@@ -131,11 +140,11 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
         change = frame.placement.as_transform().inverse_apply(inertia - frame.inertia)
         bodies[frame.body] = dataclasses.replace(body, inertia=body.inertia + change)
         frames[k] = dataclasses.replace(frame, inertia=inertia)
-    return rebuilt(model, bodies=bodies, gravity=gravity, frames=frames)
+    return rebuilt(model, bodies=bodies, gravity=gravity, frames=frames, springs=springs.values())
 
 
-def _locate(model: Model, name: str) -> tuple[Body | Frame, str]:
-    """Return the body, or the frame of a merged link, that holds a value, and which part of it that is."""
+def _locate(model: Model, name: str) -> tuple[Body | Frame | Spring, str]:
+    """Return the body, the frame of a merged link or the spring that holds a value, and which part it is."""
     owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part in BODY_VALUES and model.bodies.has(owner):
         return model.bodies[owner], part
@@ -148,11 +157,29 @@ def _locate(model: Model, name: str) -> tuple[Body | Frame, str]:
         return model.frames[owner], part
     if model.joints.has(owner) and part in _joint_parts(model.joints[owner].body):
         return model.joints[owner].body, part
+    if part in SPRING_VALUES and model.springs.has(owner):
+        return model.springs[owner], part
     raise UnknownNameError.of("value", name, value_names(model))
 
 
 def _joint_parts(body: Body) -> tuple[str, ...]:
     return ("placement", *body.joint.parameter_names, *(JOINT_VALUES if body.nv else ()))
+
+
+def _spring_value(spring: Spring, part: str) -> Any:
+    if part != "rest_length" or spring.rest_length is None:
+        return getattr(spring, part)
+    a, b = spring.rest_length
+    return a if a == b else _frozen([a, b])
+
+
+def _with_spring_value(spring: Spring, part: str, given: Any, name: str) -> Spring:
+    """Return a spring with another number; a rest length of one number stays one."""
+    if part != "rest_length":
+        return dataclasses.replace(spring, **{part: _entries(given, 1, name)[0]})
+    single = np.ndim(_spring_value(spring, part)) == 0
+    ends = _entries(given, 1 if single else 2, name)
+    return dataclasses.replace(spring, rest_length=(ends[0], ends[-1]))
 
 
 def _replace_inertia(old: RigidInertia, parts: Parts) -> RigidInertia:

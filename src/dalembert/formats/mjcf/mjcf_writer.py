@@ -275,6 +275,8 @@ class _Writer:
         self._actuators()
         self._keyframes()
         self.xml.close("mujoco")
+        for spring in self.model.springs:
+            self.xml.lose(True, f'spring "{spring.name}" between points is left out', grave=True)
         moving = [body.joint_name for body in self.model.bodies if body.nv]
         what = "joints stand in another order in q and v: " + ", ".join(self.order)
         self.xml.lose(self.order != moving, what)

@@ -64,6 +64,8 @@ class _Writer:
         xml.lose(model.actuated != model.joints.names, "which joints are actuated; loaders take all")
         contact = model.contact_exclusions or model.contact_pairs
         xml.lose(contact, "exclusions and pairs of contact, which belong into an SRDF file")
+        for spring in model.springs:
+            xml.lose(True, f'spring "{spring.name}" between points is left out', grave=True)
         with xml.inside("robot", name=model.name):
             self._link(WORLD, RigidInertia.zero(), model.world_shapes)
             for body in model.bodies:
