@@ -25,6 +25,7 @@ from dalembert.algorithms.applied_forces import (
 )
 from dalembert.algorithms.dense import dot, factor
 from dalembert.algorithms.forward_dynamics import forward_dynamics
+from dalembert.algorithms.hybrid import hybrid_dynamics
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.algorithms.springs import stretched_springs
 from dalembert.errors import ModelError
@@ -201,6 +202,18 @@ def independent(tree: Tree) -> list[Body]:
     return [body for body in tree.bodies if body.dependence is None]
 
 
+class GivenMotion(NamedTuple):
+    """Joints that move as given: their names, and `at(s)` their positions, velocities and accelerations by
+    places in q, v and v, s seconds after the start of the step."""
+
+    names: tuple[str, ...]
+    at: Callable[[Scalar], tuple[dict[int, Scalar], dict[int, Scalar], dict[int, Scalar]]]
+
+
+def _with_entries(values: Scalars, entries: dict[int, Scalar]) -> list[Scalar]:
+    return [entries.get(k, x) for k, x in enumerate(values)]
+
+
 # The conditions of a step: the forces on a system, and the accelerations that follow from them.
 
 
@@ -210,7 +223,7 @@ class StepConditions:
     """The system and the forces on it: `tau` and external forces are constant during the step.
 
     `loads`: the external forces, and the time [s] at the start of the step. `passive`: springs, damping and
-    dry friction of the joints act too.
+    dry friction of the joints act too. `prescribed`: joints that move as given.
     """
 
     tree: Tree
@@ -218,6 +231,7 @@ class StepConditions:
     loads: Loads
     passive: bool = False
     stabilization: Stabilization = None
+    prescribed: GivenMotion | None = None
 
     @property
     def coordinates(self) -> CentroidalCoordinates:
@@ -242,13 +256,37 @@ class StepConditions:
 
     def acceleration(self, q: Scalars, v: Scalars, elapsed: Scalar) -> list[Scalar]:
         """Return dv/dt in a state, `elapsed` [s] after the start of the step."""
+        if self.prescribed is not None:
+            own_q, own_v, _ = self.prescribed.at(elapsed)
+            q, v = _with_entries(q, own_q), _with_entries(v, own_v)
         return self.acceleration_under(self.tree, q, v, self.joint_forces(q, v, elapsed), elapsed)
 
     def acceleration_under(
         self, tree: Tree, q: Scalars, v: Scalars, tau: Scalars, elapsed: Scalar
     ) -> list[Scalar]:
         """Return dv/dt under joint forces tau; the tree may differ in its armatures."""
+        if self.prescribed is not None:
+            return self.hybrid(tree, q, v, tau, elapsed)[0]
         return forward_dynamics(tree, q, v, tau, stabilization=self.stabilization, **self.loads_at(elapsed))
+
+    def hybrid(
+        self, tree: Tree, q: Scalars, v: Scalars, tau: Scalars, elapsed: Scalar
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return dv/dt and the joint forces, with the accelerations of prescribed joints as given."""
+        if self.prescribed is None:
+            raise ModelError("hybrid dynamics of a step without prescribed joints")
+        a = _with_entries([0.0] * tree.nv, self.prescribed.at(elapsed)[2])
+        loads, names = self.loads_at(elapsed), self.prescribed.names
+        return hybrid_dynamics(
+            tree, q, v, tau, a, prescribed=names, stabilization=self.stabilization, **loads
+        )
+
+    def prescribed_forces(self, start: State) -> list[Scalar]:
+        """Return tau where the step begins: as given, and at prescribed joints what moves them so, with
+        springs, damping and friction of the joints acting beside."""
+        acting = self.joint_forces(start.q, start.v, 0.0)
+        _, tau = self.hybrid(self.tree, start.q, start.v, acting, 0.0)
+        return [t + x - f for t, x, f in zip(self.tau, tau, acting, strict=True)]
 
 
 Integrator = Callable[[StepConditions, State, Scalar], State]

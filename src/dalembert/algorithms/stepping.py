@@ -29,6 +29,7 @@ from dalembert.algorithms.applied_forces import Conditions, Leap, Loads, Stabili
 from dalembert.algorithms.declaration import CONSTRAINED_LOADS, JOINTS_ALONE, kernel, public
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.integrators import (
+    GivenMotion,
     Integrator,
     State,
     StepConditions,
@@ -86,6 +87,7 @@ def step(
     integrator: str = "semi_implicit",
     passive: bool = False,
     stabilization: Scalar | str | None = None,
+    prescribed: GivenMotion | None = None,
     **given: Unpack[Loads],
 ) -> State:
     """Return the state after dt [s] under constant joint and external forces.
@@ -95,19 +97,42 @@ def step(
     "variational"; see `integrators`.
     `passive`: add springs, damping and dry friction to tau. `stabilization`: T_stab [s] of constraints, None:
     without, "automatic": 0.1 s, or five steps of those that move positions by the new velocities.
+    `prescribed`: joints whose accelerations are given, by hybrid dynamics; their tau is not read.
     """
     if isinstance(dt, (int, float)) and not 0.0 < dt < float("inf"):
         raise ArgumentError(f"step: dt = {dt} s; give a finite step greater than zero")
     require_choice("integrator", integrator, INTEGRATORS)
-    automatic = isinstance(stabilization, str)
-    kept: Stabilization = None
-    if stabilization is not None and tree.closure is None and is_constrained(tree):
-        if integrator in VELOCITY_FIRST:
-            kept = Leap(dt, POSITION_ERROR_DECAY_STEPS * dt if automatic else maximum(stabilization, dt))
-        else:
-            kept = T_STAB if automatic else stabilization
-    conditions = StepConditions(tree, tau, given, passive, kept)
+    kept = _stabilization_of(tree, dt, integrator, stabilization)
+    conditions = StepConditions(tree, tau, given, passive, kept, prescribed)
     return INTEGRATORS[integrator](conditions, State(list(q), list(v)), dt)
+
+
+def _stabilization_of(tree: Tree, dt: Scalar, integrator: str, given: Scalar | str | None) -> Stabilization:
+    """Return how an integrator keeps the constraints, for the option `stabilization` of `step`."""
+    if given is None or tree.closure is not None or not is_constrained(tree):
+        return None
+    automatic = isinstance(given, str)
+    if integrator in VELOCITY_FIRST:
+        return Leap(dt, POSITION_ERROR_DECAY_STEPS * dt if automatic else maximum(given, dt))
+    return T_STAB if automatic else given
+
+
+def prescribed_forces(
+    tree: Tree,
+    q: Scalars,
+    v: Scalars,
+    tau: Scalars,
+    dt: Scalar,
+    *,
+    integrator: str,
+    prescribed: GivenMotion,
+    **given: Unpack[Loads],
+) -> list[Scalar]:
+    """Return the joint forces where a step begins: tau, and at prescribed joints those that move them as
+    given, against springs, damping and friction."""
+    kept = _stabilization_of(tree, dt, integrator, "automatic")
+    conditions = StepConditions(tree, tau, given, True, kept, prescribed)
+    return conditions.prescribed_forces(State(list(q), list(v)))
 
 
 @kernel(

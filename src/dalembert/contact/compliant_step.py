@@ -174,7 +174,12 @@ def solve_compliant(
     eta, impulses = _iterate_solves(problem, v, surfaces)
     rest, diagonal, equalities = _joint_terms(problem, eta, v)
     B = factor_hessian(problem.system, {}, diagonal, equalities)
-    free = B.solve(rest).v
+    known = bool(problem.system.known)
+    if known:  # velocities that are given, at v, are no unknowns of B
+        rest_left = _minus(rest, _joint_product(problem, v, diagonal, equalities))
+        free = _plus(v, B.solve(rest_left).v)
+    else:
+        free = B.solve(rest).v
     correction = B.solve(_correction_impulses(problem, eta, v)).v
     points = problem.points
     P = points.generalized(lambda row: impulses[row])
@@ -193,14 +198,36 @@ def solve_compliant(
         own, impulse = surfaces[row], acting[row]
         return [*own.patch_after(impulse), own.point.normal.dot(impulse), own.depth_after(impulse)]
 
-    return StepSolution(
-        [x + s * y for x, y in zip(free, change, strict=True)],
-        free,
-        correction,
-        acting,
-        s * (b + 0.5 * s * a),
-        points.contacts.near.each(remembered),
-    )
+    end = [x + s * y for x, y in zip(free, change, strict=True)]
+    reaction: list[Scalar] = []
+    if known:
+        reaction = _minus(_joint_product(problem, end, diagonal, equalities), rest)
+        reaction = [x - s * y for x, y in zip(reaction, P, strict=True)]
+    work, memory = s * (b + 0.5 * s * a), points.contacts.near.each(remembered)
+    return StepSolution(end, free, correction, acting, work, memory, reaction=reaction)
+
+
+def _joint_product(
+    problem: GaussProblem,
+    v: Sequence[Scalar],
+    diagonal: Sequence[tuple[int, Scalar]],
+    equalities: Sequence[Equality],
+) -> list[Scalar]:
+    """Return B v: A v with the terms of joints and loops."""
+    total = problem.system.times(problem.system.motion(v))
+    for i, hessian in diagonal:
+        total[i] = total[i] + hessian * v[i]
+    for equality in equalities:
+        equality.add(equality.velocity(v) * equality.stiffness, total)
+    return total
+
+
+def _plus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x + y for x, y in zip(a, b, strict=True)]
+
+
+def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [x - y for x, y in zip(a, b, strict=True)]
 
 
 def _iterate_solves(
@@ -270,9 +297,18 @@ def _linear(
         gamma: Vec3 = normal + surface.stretch() * fraction
         return gamma
 
-    p = [x + y for x, y in zip(p, points.generalized(known), strict=True)]
-    tolerance = LINEAR_SOLVE_TOLERANCE
-    return solve_newton_system(problem.system, points, hessian, diagonal, equalities, p, tolerance)
+    p, system = _plus(p, points.generalized(known)), problem.system
+
+    def solve(b: Sequence[Scalar]) -> TreeMotion:
+        return solve_newton_system(system, points, hessian, diagonal, equalities, b, LINEAR_SOLVE_TOLERANCE)
+
+    if not system.known:
+        return solve(p)
+    # Known velocities, those of `before`, are no unknowns: solve for the change of the others.
+    u = points.velocities(system.motion(before))
+    pressed = points.generalized(lambda row: hessian(row).times(u[row]))
+    left = _minus(p, _plus(_joint_product(problem, before, diagonal, equalities), pressed))
+    return system.motion(_plus(before, solve(left).v))
 
 
 def _joint_terms(

@@ -156,6 +156,15 @@ class GaussProblem:
             end.add(end.impulse(end.velocity(v)), total)
         return total
 
+    def reaction(self, v: Sequence[Scalar], impulses: Family[Vec3], others: Sequence[Scalar]) -> list[Scalar]:
+        """Return A v - p - J^T gamma - `others` `(nv,)`: what known variables need beside these impulses."""
+        momenta, contact = (
+            self.system.times(self.system.motion(v)),
+            self.points.generalized(impulses.__getitem__),
+        )
+        terms = zip(momenta, self.p, contact, others, strict=True)
+        return [a - b - c - d for a, b, c, d in terms]
+
     def active_equalities(self, v: Sequence[Scalar], *, correcting: bool = False) -> list[Equality]:
         """Return equalities and the ends of ranges that are reached at v or, if `correcting`, exceeded."""
         ends = []
@@ -169,7 +178,8 @@ class GaussProblem:
 class StepSolution(NamedTuple):
     """The velocities v after a step, and `free` without contact; the position correction of v's variables;
     the impulses [N s] on the points' second bodies along world axes; the work [J] of contact; what the law
-    remembers of the points for the next step; the relative residual of the solver."""
+    remembers of the points for the next step; the relative residual of the solver; the impulses that move
+    prescribed joints as they should, if there are any, at their places `(nv,)`."""
 
     v: list[Scalar]
     free: list[Scalar]
@@ -178,6 +188,7 @@ class StepSolution(NamedTuple):
     work: Scalar
     memory: Family[list[Scalar]]
     residual: Scalar = 0.0
+    reaction: Sequence[Scalar] = ()
 
 
 # Line search along a direction of Newton's method: to where the slope of the cost is nearly zero.

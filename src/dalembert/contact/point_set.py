@@ -4,7 +4,8 @@ A body with the spatial velocity V moves a point at r with u = v + omega x r; th
 it as the wrench (r x f, f), and the Hessian G as the inertia of Eq. (1) of `Point.inertia`. So the points see
 the bodies through their velocities only, and the bodies see sums of wrenches and inertias. Points that only
 one moving body has (`grounded`) add their Hessians to that body's inertia; those between two (`dynamic`)
-couple bodies in any pattern, and are left to conjugate gradients (`newton.solve_newton_system`).
+couple bodies in any pattern, and are left to conjugate gradients (`newton.solve_newton_system`). A body whose
+motion is given counts as the ground here, as no unknown moves it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class PointSet:
     def of(contacts: Contacts, system: TreeSystem, law: Callable[[Row], Point]) -> PointSet:
         """Return the points, each with the law that `law` gives for its row."""
         laws = contacts.near.each(law)
-        moving = [not system.is_still(body) for body in range(len(system.carriers))]
+        moving = [not system.is_driven(body) for body in range(len(system.carriers))]
         both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in contacts.body_pairs}
         if len(both) < 2:
             near = contacts.near
@@ -72,8 +73,7 @@ class PointSet:
         def acting(row: Row) -> list[tuple[Row, Force]]:
             wrench = self.laws[row].wrench(impulse(row))
             own = [(contacts.second[row], wrench)]
-            one_body = self.dynamic is None and not self._grounded_firsts
-            return own if one_body else [*own, (contacts.first[row], -wrench)]
+            return own if not self._firsts_move else [*own, (contacts.first[row], -wrench)]
 
         sums = (contacts.near if rows is None else rows).scatter(acting, contacts.bodies, Force.zero())
         return {body: sums.at(body) for body in self._touching()}
@@ -94,7 +94,8 @@ class PointSet:
             return both if self._grounded_firsts else both[:1]
 
         sums = self.grounded.scatter(added, contacts.bodies, ArticulatedInertia.zero())
-        return {body: sums.at(body) for body in self._touching()}
+        driven = self.system.is_driven
+        return {body: sums.at(body) for body in self._touching() if not driven(body)}
 
     def _touching(self) -> list[int]:
         """Return the moving bodies that have points."""
@@ -104,8 +105,13 @@ class PointSet:
     @property
     def _grounded_firsts(self) -> bool:
         """Whether the first body of a grounded point may be the moving one."""
-        still = self.system.is_still
-        return any(still(second) and not still(first) for first, second in self.contacts.body_pairs)
+        driven = self.system.is_driven
+        return any(driven(second) and not driven(first) for first, second in self.contacts.body_pairs)
+
+    @property
+    def _firsts_move(self) -> bool:
+        """Whether the first body of a point may move."""
+        return any(not self.system.is_still(first) for first, _ in self.contacts.body_pairs)
 
 
 def stack_motions(contacts: Contacts, system: TreeSystem, motion: TreeMotion) -> Family[Motion]:

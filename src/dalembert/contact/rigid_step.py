@@ -160,7 +160,11 @@ def solve_rigid_step(start: StepStart, contacts: Contacts, memory: Memory, setti
     overlaps = _overlaps(start, points, end.v, settings.position_correction)
     correction = position_correction(problem, found, overlaps)
     cached = _cached_impulses(points, end.impulses, memory)
-    return StepSolution(end.v, end.free, correction, end.impulses, end.work, cached, found.residual)
+    solution = StepSolution(end.v, end.free, correction, end.impulses, end.work, cached, found.residual)
+    if start.prescribed is None:
+        return solution
+    others = problem.other_impulses(found.v, end.v)
+    return solution._replace(reaction=problem.reaction(end.v, end.impulses, others))
 
 
 def _points(
@@ -241,7 +245,8 @@ def _overlaps(
     round body another point touches after the step; the arc of the first one rises, and adds no overlap.
     """
     system, contacts = start.system, points.contacts
-    ahead, _ = advance_state(system.axes.tree, start.q, eta, [start.dt * x for x in eta])
+    travel = [start.dt * x for x in eta]
+    ahead, _ = advance_state(system.axes.tree, start.q, eta, travel, start.prescribed)
     after, before = forward_kinematics(system.axes.tree, ahead), system.axes.poses
     moves = contacts.bodies.stack([*_displacements(before, after, system.axes.origin), Transform.identity()])
 

@@ -51,6 +51,7 @@ from dalembert.contact.contacts import Contacts, listed_contacts
 from dalembert.contact.costs import JointDrive, JointLimit, joint_inverse_masses
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
+from dalembert.contact.prescribed import PrescribedMotion
 from dalembert.contact.rigid_step import solve_rigid_step
 from dalembert.contact.step_terms import Memory, Motor, advance_state, independent_bodies, start_step
 from dalembert.errors import ShapeError
@@ -66,8 +67,9 @@ class ContactStep(NamedTuple):
     """The state after a step; the impulses [N s] on the second bodies of the points along world axes, and
     `memory` for the next step, both by rows of the contacts or in the order of candidates; the work [J] of
     contact, 1/2 (v+ + v*) . J^T gamma; for the energy balance eta, `free` (eta without contact), `bias` and
-    `momenta` M v of `step_terms`, and `turn` by `squared_turn`; the relative residual of the solver. A step
-    without contact has only the state and `turn`."""
+    `momenta` M v of `step_terms`, and `turn` by `squared_turn`; the relative residual of the solver; the
+    impulses that prescribed joints need, at their places. A step without contact has only the state, `turn`
+    and, as forces, `reaction`."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
@@ -80,6 +82,7 @@ class ContactStep(NamedTuple):
     momenta: Sequence[Scalar] = ()
     turn: Scalar = 0.0
     residual: Scalar = 0.0
+    reaction: Sequence[Scalar] = ()
 
 
 def contact_step(
@@ -95,18 +98,30 @@ def contact_step(
     settings: Rigid | Compliant | None = None,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
+    prescribed: PrescribedMotion | None = None,
 ) -> ContactStep:
     """Return the state after dt [s] under joint forces tau, with the contacts that were found at q, or at
     candidates one by one.
 
-    `settings`: the contact law, by default `Rigid()`; `memory`: that of the previous step.
+    `settings`: the contact law, by default `Rigid()`; `memory`: that of the previous step; `prescribed`:
+    joints that move as given, whatever acts.
     """
+    law, external = Rigid() if settings is None else settings, (external_forces, external_frame)
+    conditions = _Conditions(law, motors, external, prescribed)
     if not isinstance(contacts, Contacts):
-        options: dict[str, Any] = {"external_forces": external_forces, "external_frame": external_frame}
-        return _step_at(tree, q, v, tau, dt, contacts, memory, motors=motors, settings=settings, **options)
+        return _step_at(tree, q, v, tau, dt, contacts, memory, conditions)
     if memory is not None and not isinstance(memory, Family):
         raise ShapeError("the memory of contacts is a family of their rows; contacts.recall returns it")
-    return _step(tree, q, v, tau, dt, contacts, motors, memory, settings, external_forces, external_frame)
+    return _step(tree, q, v, tau, dt, contacts, memory, conditions)
+
+
+class _Conditions(NamedTuple):
+    """The law of contact, the motors, the external forces and their frame, and the prescribed joints."""
+
+    law: Rigid | Compliant
+    motors: Sequence[Motor]
+    external: tuple[ExternalForces, str]
+    prescribed: PrescribedMotion | None
 
 
 def _step_at(
@@ -117,20 +132,15 @@ def _step_at(
     dt: Scalar,
     candidates: Sequence[Candidate],
     memory: Any,
-    *,
-    motors: Sequence[Motor],
-    settings: Rigid | Compliant | None,
-    external_forces: ExternalForces,
-    external_frame: str,
+    conditions: _Conditions,
 ) -> ContactStep:
     """Return a step with contact at candidates, and what it gives for each of them."""
-    acting = (settings, external_forces, external_frame)
     contacts = listed_contacts(len(tree.bodies), candidates, [q, v] if candidates else ())
     if memory is not None:
         if len(memory) != len(candidates):
             raise ShapeError(f"there are {len(candidates)} contact points and memory of {len(memory)}")
         memory = contacts.every.stack([list(row) for row in memory])
-    after = _step(tree, q, v, tau, dt, contacts, motors, memory, *acting)
+    after = _step(tree, q, v, tau, dt, contacts, memory, conditions)
     places = range(len(candidates))
     return after._replace(
         impulses=[after.impulses.at(k) for k in places], memory=[after.memory.at(k) for k in places]
@@ -144,24 +154,21 @@ def _step(
     tau: Sequence[Scalar],
     dt: Scalar,
     contacts: Contacts,
-    motors: Sequence[Motor],
     memory: Memory,
-    settings: Rigid | Compliant | None,
-    external_forces: ExternalForces,
-    external_frame: str,
+    conditions: _Conditions,
 ) -> ContactStep:
-    law = Rigid() if settings is None else settings
-    start = start_step(tree, q, v, tau, dt, motors, law, external_forces, external_frame)
+    law, motors, external, prescribed = conditions
+    start = start_step(tree, q, v, tau, dt, motors, law, *external, prescribed)
     if isinstance(law, Compliant):
         found = solve_compliant_step(start, contacts, memory, law)
     else:
         found = solve_rigid_step(start, contacts, memory, law)
     way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
     travel = within_limits(start.joints, way)
-    q_next, v_next = advance_state(tree, q, found.v, travel)
-    turn = squared_turn(tree, q, joint_inverse_masses(tree), travel)
-    balance = (found.v, found.free, start.bias, start.momenta, turn)
-    return ContactStep(q_next, v_next, found.impulses, found.memory, found.work, *balance, found.residual)
+    q_next, v_next = advance_state(tree, q, found.v, travel, prescribed)
+    turn = squared_turn(tree, q, joint_inverse_masses(tree), travel, start.system.known)
+    balance = (found.v, found.free, start.bias, start.momenta, turn, found.residual, found.reaction)
+    return ContactStep(q_next, v_next, found.impulses, found.memory, found.work, *balance)
 
 
 def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Scalar]) -> list[Scalar]:
@@ -181,15 +188,21 @@ def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Sc
 
 
 def squared_turn(
-    tree: Tree, q: Sequence[Scalar], inverse_mass: Sequence[Scalar], travel: Sequence[Scalar]
+    tree: Tree,
+    q: Sequence[Scalar],
+    inverse_mass: Sequence[Scalar],
+    travel: Sequence[Scalar],
+    known: frozenset[int] = frozenset(),
 ) -> Scalar:
     """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`,
     each with the kinetic energy that it would have alone in the neutral configuration, among those of all
-    ways; `inverse_mass`: 1 / M_jj there."""
+    ways; `inverse_mass`: 1 / M_jj there. Variables that are `known` are left out."""
     turns: Scalar = 0.0
     ways: Scalar = 1e-300
     for body in independent_bodies(tree):
         for k, s in enumerate(body.jcalc(q, None, None).S, start=body.v_slice.start):
+            if k in known:
+                continue
             square = travel[k] * travel[k]
             energy = square / inverse_mass[k]
             ways = ways + energy
@@ -217,18 +230,20 @@ def balance_energy(
     external: tuple[ExternalForces, str],
     account: Sequence[Scalar],
     dt: Scalar,
+    known: frozenset[int] = frozenset(),
 ) -> Balance:
     """Return the velocities that fulfil (1) and (2) where a step ends.
 
     `start`: the state (q, v) where it begins; `external` forces and their frame; `account`: that of the
-    previous step [J].
+    previous step [J]. Trees with variables that are `known` do the work of what moves them, and are left
+    alone.
     """
     q, v = start
     still, (forces, frame) = [0.0] * tree.nv, external
     weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
     products = [b - g for b, g in zip(step.bias, weights, strict=True)]
     targets = _targets(tree, q, v, step, products, dt)
-    return _balance_trees(tree, step.q, step.v, targets, account, dt)
+    return _balance_trees(tree, step.q, step.v, targets, account, dt, known)
 
 
 def root_trees(tree: Tree) -> list[list[Body]]:
@@ -288,12 +303,16 @@ def _balance_trees(
     wanted: Sequence[_Target],
     account: Sequence[Scalar],
     dt: Scalar,
+    known: frozenset[int],
 ) -> Balance:
     """Return the balance of all trees in the state (q, v) where a step ends."""
     velocities = body_velocities(tree, q, v)
     poses, composites, momenta = _composite_states(tree, q, velocities)
     result, accounts = list(v), []
     for bodies, target, earlier in zip(root_trees(tree), wanted, account, strict=True):
+        if not known.isdisjoint(_variables(bodies)):
+            accounts.append(earlier)
+            continue
         root, total = bodies[0], _kinetic_energy(bodies, velocities, v)
         pose, carried = poses[root], composites[root]
         fallen = _moment(pose, carried) - target.moment

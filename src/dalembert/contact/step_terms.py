@@ -41,6 +41,7 @@ from dalembert.contact.costs import (
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.point_set import PointSet
+from dalembert.contact.prescribed import PrescribedMotion
 from dalembert.contact.tree_system import TreeMotion, TreeSystem, joint_axes
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
@@ -186,9 +187,9 @@ Memory: TypeAlias = Family[list[Scalar]] | None
 
 
 class StepStart(NamedTuple):
-    """The state where a step of dt [s] begins, and the parts of the step other than its points: A,
-    M v, free motion A eta = M v + acting, the terms of joints and loops; `bias`: velocity-product forces
-    and weights, minus external forces."""
+    """The state where a step of dt [s] begins, v with the velocities of prescribed joints at its end, and the
+    parts of the step other than its points: A, M v, free motion A eta = M v + acting, the terms of joints and
+    loops; `bias`: velocity-product forces and weights, minus external forces."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
@@ -200,6 +201,7 @@ class StepStart(NamedTuple):
     joints: list[JointLimit | JointDrive]
     equalities: list[Equality]
     ranges: list[RangeEnd]
+    prescribed: PrescribedMotion | None = None
 
     def problem(self, points: PointSet) -> GaussProblem:
         """Return the problem to solve with these points."""
@@ -217,28 +219,35 @@ def start_step(
     settings: Rigid | Compliant,
     external_forces: ExternalForces,
     external_frame: str,
+    prescribed: PrescribedMotion | None = None,
 ) -> StepStart:
     """Compute the terms of a step of dt [s] that do not depend on contact points."""
+    known = frozenset[int]() if prescribed is None else prescribed.places
+    v = v if prescribed is None else prescribed.fill(v, prescribed.earlier)
     inverse_mass = joint_inverse_masses(tree)
     # Joints and loops in steps with compliant contact are those of rigid contact by its default options.
     options = settings if isinstance(settings, Rigid) else Rigid(limits=settings.limits)
     given = _Given(tree, q, v, dt, inverse_mass, options)
     resistances, springs = _resistance(given)
     equalities = [*_loop_terms(given), *_spring_terms(given, springs)]
-    system = TreeSystem.of(joint_axes(tree, q), resistances, inverse_mass)
+    system = TreeSystem.of(joint_axes(tree, q), resistances, inverse_mass, known)
     motion = system.motion(v)
-    seen = _middle(given, system, motion)
+    seen = _middle(given, system, motion, prescribed)
     turning = system.momenta(system.motion(_drift(tree, q, seen)))
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
-    joints: list[JointLimit | JointDrive] = list(_limit_terms(given))
+    joints: list[JointLimit | JointDrive] = [x for x in _limit_terms(given) if x.place not in known]
     joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]
     ranges = list(_range_terms(given))
-    return StepStart(q, v, dt, system, system.momenta(motion), acting, bias, joints, equalities, ranges)
+    momenta = system.momenta(motion)
+    v = v if prescribed is None else prescribed.fill(v, prescribed.velocity)
+    return StepStart(q, v, dt, system, momenta, acting, bias, joints, equalities, ranges, prescribed)
 
 
-def _middle(given: _Given, system: TreeSystem, motion: TreeMotion) -> list[Scalar]:
+def _middle(
+    given: _Given, system: TreeSystem, motion: TreeMotion, prescribed: PrescribedMotion | None
+) -> list[Scalar]:
     """Return the velocities at which gyroscopic and Coriolis forces are evaluated.
 
     At v itself a tumbling body would gain (omega h)^2 of its energy in every step. So roots turn as in the
@@ -247,11 +256,14 @@ def _middle(given: _Given, system: TreeSystem, motion: TreeMotion) -> list[Scala
     rotating axes do not change the components of a zero velocity.
     """
     result, dt = list(given.v), given.dt
+    if prescribed is not None:
+        result = prescribed.fill(result, prescribed.middle())
     for body in independent_bodies(given.tree):
         if body.parent != WORLD:
             continue
-        own = body.own_v(given.v)
-        if isinstance(body.joint, Free | Spherical):
+        own = body.own_v(result)
+        is_prescribed = prescribed is not None and prescribed.moves(body)
+        if isinstance(body.joint, Free | Spherical) and not is_prescribed:
             omega = Vec3(*own[:3])
             fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
             half = (0.5 * dt) / (1.0 + fourth * fourth)
@@ -287,13 +299,21 @@ def _drift(tree: Tree, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]
 
 
 def advance_state(
-    tree: Tree, q: Sequence[Scalar], eta: Sequence[Scalar], travel: Sequence[Scalar]
+    tree: Tree,
+    q: Sequence[Scalar],
+    eta: Sequence[Scalar],
+    travel: Sequence[Scalar],
+    prescribed: PrescribedMotion | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
-    """Return q and v after the displacement `travel` with velocities eta, both along the axes at q."""
+    """Return q and v after the displacement `travel` with velocities eta, both along the axes at q;
+    prescribed joints arrive where they should."""
     q_next: list[Scalar] = [0.0] * tree.nq
     v_next: list[Scalar] = [0.0] * tree.nv
     for body in independent_bodies(tree):
         own = body.own_q(q)
+        if prescribed is not None and prescribed.moves(body):
+            q_next[body.q_slice], v_next[body.v_slice] = body.own_q(prescribed.q), body.own_v(prescribed.v)
+            continue
         y, w = to_centroidal(body, own, body.own_v(eta))
         _, way = to_centroidal(body, own, body.own_v(travel))
         turn = body.joint.normalize(integrate_centroidal(body, y, way))

@@ -115,10 +115,10 @@ class Arc(NamedTuple):
 
     def rate(self, v: Sequence[Scalar]) -> Scalar:
         """Return its speed at the independent velocities v."""
-        (place, ratio), *others = self.places
-        total = _scaled(v[place], ratio)
-        for place, ratio in others:
-            total = total + _scaled(v[place], ratio)
+        total: Scalar = 0.0
+        for place, ratio in self.places:
+            own = _scaled(v[place], ratio)
+            total = own if is_zero(total) else total + own
         return total
 
     def add(self, total: list[Scalar], x: Scalar) -> None:
@@ -144,7 +144,10 @@ class TreeMotion(NamedTuple):
 class TreeSystem:
     """The parts of A: arcs, parents first; the inertia that each arc moves before the next one; the last arc
     that moves each body (-1: none does); about 1 / A_jj of every variable; the poses of roots with free
-    joints without terms of their own, relative to the origin, by their first arc."""
+    joints without terms of their own, relative to the origin, by their first arc.
+
+    `known`: variables whose values are given (prescribed joints). They are no unknowns: their arcs stay in
+    place, I^a = I in (2), and the solutions of the other variables have zeros there."""
 
     axes: JointAxes
     arcs: list[Arc]
@@ -152,14 +155,19 @@ class TreeSystem:
     carriers: list[int]
     weights: list[Scalar]
     free_roots: dict[int, Transform]
+    known: frozenset[int] = frozenset()
 
     @staticmethod
     def of(
-        axes: JointAxes, resistances: Sequence[Sequence[Scalar]], inverse_masses: Sequence[Scalar]
+        axes: JointAxes,
+        resistances: Sequence[Sequence[Scalar]],
+        inverse_masses: Sequence[Scalar],
+        known: frozenset[int] = frozenset(),
     ) -> TreeSystem:
         """Return the system at the poses of `axes`; `resistances` of the variables of each body's joint,
         `inverse_masses`: about 1 / M_jj."""
-        found = TreeSystem(axes, [], [], [], list(inverse_masses), {})
+        weights = [0.0 if k in known else w for k, w in enumerate(inverse_masses)]
+        found = TreeSystem(axes, [], [], [], weights, {}, known)
         for body, resistance in zip(axes.tree.bodies, resistances, strict=True):
             found._append(body, resistance)
         return found
@@ -169,6 +177,7 @@ class TreeSystem:
         axes, carrier = self.axes, self.carriers[body.parent] if body.parent != WORLD else -1
         pose = Transform(axes.poses[body].R, axes.poses[body].p - axes.origin)
         still = all(is_zero(x) for x in (*body.armature, *resistance))
+        still = still and self.known.isdisjoint(range(body.v_slice.start, body.v_slice.stop))
         if isinstance(body.joint, Free) and carrier < 0 and still:
             self.free_roots[len(self.arcs)] = pose
         own = zip(velocity_places(body), axes.S[body], body.armature, resistance, strict=True)
@@ -186,6 +195,15 @@ class TreeSystem:
     def is_still(self, body: int) -> bool:
         """Return whether no joint moves a body, or the world."""
         return body == WORLD or self.carriers[body] < 0
+
+    def is_driven(self, body: int) -> bool:
+        """Return whether no unknown moves a body: it stands still, or known variables alone move it."""
+        k = -1 if body == WORLD else self.carriers[body]
+        while k >= 0:
+            if any(place not in self.known for place, _ in self.arcs[k].places):
+                return False
+            k = self.arcs[k].parent
+        return True
 
     def motion(self, v: Sequence[Scalar]) -> TreeMotion:
         """Return the motion at the velocities v."""
@@ -262,8 +280,14 @@ class TreeSystem:
             if first in free:
                 parts.append(FreePart.of(members, self.arcs, free[first], inertias[members[-1]]))
             else:
-                parts.append(ArcPart.of(members, self.arcs, inertias, terms))
-        return TreeFactor(len(self.arcs), parts)
+                parts.append(ArcPart.of(members, self._unknown_arcs(), inertias, terms))
+        return TreeFactor(len(self.arcs), parts, self.known)
+
+    def _unknown_arcs(self) -> list[Arc]:
+        """Return the arcs with the places of unknowns alone."""
+        if not self.known:
+            return self.arcs
+        return [arc._replace(places=[p for p in arc.places if p[0] not in self.known]) for arc in self.arcs]
 
     def _has_terms(self, first: int, terms: Matrix) -> bool:
         """Return whether terms act on the variables of a free root."""
@@ -274,10 +298,11 @@ class TreeSystem:
         """Return the sets of arcs to take out together, each after that which carries it: those of `groups`,
         those of one variable, and those that terms tie."""
         users: list[set[int]] = [set() for _ in terms]
-        for k, arc in enumerate(self.arcs):
+        arcs = self._unknown_arcs()
+        for k, arc in enumerate(arcs):
             for place, _ in arc.places:
                 users[place].add(k)
-        groups = groups + [set().union(*(users[place] for place, _ in arc.places)) for arc in self.arcs]
+        groups = groups + [set().union(*(users[place] for place, _ in arc.places)) for arc in arcs]
         for i, row in enumerate(terms):
             groups.append(users[i].union(*(users[j] for j in range(i) if not is_zero(row[j]))))
         return tied_sets([arc.parent for arc in self.arcs], [group for group in groups if len(group) > 1])
@@ -447,11 +472,12 @@ class TreeFactor:
 
     arcs: int
     parts: Sequence[ArcPart | FreePart]
+    known: frozenset[int] = frozenset()
 
     def solve(self, b: Sequence[Scalar], wrenches: Mapping[int, Force] | None = None) -> TreeMotion:
         """Return x of A x = b + J^T f and the motions that it gives, by (3): forces inward, motions outward;
         `wrenches`: f about the origin, by the arcs that they act on."""
-        x = list(b)
+        x = [0.0 if k in self.known else y for k, y in enumerate(b)]
         forces = [Force.zero()] * self.arcs
         for k, wrench in (wrenches or {}).items():
             forces[k] = -wrench

@@ -1,6 +1,7 @@
 """Control laws on the dynamics: functions of a state and a target that return joint forces.
 
-`Servo` is PD control inside a rollout, `Actuators` drives the actuators of a model. Every other law takes one
+`Servo` is PD control inside a rollout, `Actuators` drives the actuators of a model, `Belt` is a motion for
+`prescribed` joints. Every other law takes one
 sample or any leading batch shape and is compiled for the model on first use, like the functions of
 `dalembert` itself. `dalembert.algorithms.control_laws` has them on generic scalars, for use inside functions
 of your own that `da.compile` compiles.
@@ -28,6 +29,7 @@ from dalembert.api.declared import stable_pd as stable_pd
 from dalembert.call.arguments import as_array
 from dalembert.control.actuation import Actuators as Actuators
 from dalembert.control.actuation import actuator_forces as actuator_forces
+from dalembert.control.prescribed import Belt as Belt
 from dalembert.errors import ArgumentError, ModelError, StateError
 from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.joints import Free
@@ -36,6 +38,7 @@ from dalembert.scalar import Scalar
 
 __all__ = [
     "Actuators",
+    "Belt",
     "Servo",
     "actuator_forces",
     "consistent_inverse",

@@ -29,7 +29,7 @@ STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads
 NO_FAULT: Final = 1e9
 """A number greater than that of any fault."""
 
-UNWANTED: Final = ("lasted", "fault", "memory", "account")
+UNWANTED: Final = ("lasted", "fault", "memory", "account", "driven")
 """Carried values that no frame holds."""
 
 
@@ -130,7 +130,7 @@ def _trajectory(
         """Put numbers of the host beside the results."""
         return value if is_on_gpu(value) else kind.beside(np.asarray(value, dtype), found["q"])
 
-    if "tau" in values:
+    if "tau" in values and "tau" not in found:
         tau = on_gpu(values["tau"])
         if "tau" in streams and tau.shape[-2] > 1:
             tau = tau[..., every - 1 :: every, :]

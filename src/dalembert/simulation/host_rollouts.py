@@ -158,10 +158,12 @@ def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
 @final
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
-    """The checked arguments of a rollout; `given` are q0, v0, controls, external_forces and reset."""
+    """The checked arguments of a rollout; `given` are q0, v0, controls, external_forces and reset;
+    `prescribed`: arrays of prescribed joints, by the names of the step's arguments."""
 
     plan: StepPlan
     given: Mapping[str, Any]
+    prescribed: Mapping[str, Any]
     dt: Any
     time: Array
     steps: int
@@ -185,6 +187,7 @@ class RolloutRequest:
         """Return the arrays that act in steps from q on, by the names of the step's arguments."""
         given, controls = self.given, self.given["controls"]
         found = {name: StepInput(given[name]) for name in ("external_forces", "reset")}
+        found |= {name: StepInput(array) for name, array in self.prescribed.items()}
         if isinstance(controls, Servo):
             start = StepInput(q, held=True)  # its leading axes are samples, never steps
             found["q_ref"] = start if controls.q_ref is None else StepInput(controls.q_ref)
@@ -212,11 +215,13 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     )  # fmt: skip
     check = asked.check or "raise"
     model = plan.model
-    for name, value in given.items():
+    for name, value in {**given, **asked.prescribed}.items():
         require_numpy(name, value)
     q, v = as_array("q0", given["q0"], (model.nq,)), as_array("v0", given["v0"], (model.nv,))
     require_room(model, q.shape[:-1], 0)
     require_room(model, v.shape[:-1], 0)
+    if plan.prescription is not None:
+        q, v = plan.prescription.starts(model, start, q, v)
     if check == "raise":
         require_finite("q0", q)
         require_finite("v0", v)
@@ -331,7 +336,7 @@ def _trajectory(
         time=times if times.ndim == 1 else np.broadcast_to(times, (*batch, times.shape[-1])),
         q=q,
         v=v,
-        tau=found["tau"] if tau is None else tau.at_frames(batch, frames, run.every),
+        tau=found["tau"] if "tau" in found or tau is None else tau.at_frames(batch, frames, run.every),
         contacts=record,
         observed=observed,
         failed_at=np.where(fault > 0, lasted, -1),

@@ -10,7 +10,8 @@ from dalembert.algorithms.applied_forces import FORCE_FRAMES
 from dalembert.api.calls import Array, Check, checked_time_step
 from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.library import no_model
-from dalembert.control import Actuators, Servo
+from dalembert.control import Actuators, Belt, Servo
+from dalembert.control.prescribed import MotionFunction
 from dalembert.errors import ArgumentError, DtypeError, require_choice, require_flag
 from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu
@@ -29,6 +30,7 @@ from dalembert.simulation.host_rollouts import (
     whole,
 )
 from dalembert.simulation.observers import Observe, observers_of, require_contact
+from dalembert.simulation.prescribed import prescription_of
 from dalembert.simulation.step_function import StepPlan
 from dalembert.simulation.trajectory import Trajectory
 
@@ -44,6 +46,7 @@ def rollout(
     contact: Contact = None,
     integrator: str | None = None,
     callback: Callback | None = None,
+    prescribed: Mapping[str, npt.ArrayLike | MotionFunction | Belt] | None = None,
     external_forces: npt.ArrayLike | None = None,
     external_frame: str = "body",
     observe: Observe = (),
@@ -69,6 +72,14 @@ def rollout(
     the step; or `da.control.Actuators`, control signals of the model's actuators. `callback(t, q, v)`,
     instead of controls, is called in Python before each step with the time and the arrays of all samples, and
     returns tau; that is slow. tau is held during a step.
+
+    `prescribed`: joints that move as given, by their names, whatever acts on them: driven linkages, perfect
+    servos, platforms, belts. A motion is a function of (model, t) on generic scalars that returns the
+    joint's positions; it is differentiated exactly, and the joint begins where it begins (q0 and v0 are not
+    read there). Or it is an array of positions at the end of each step, `(…, steps, nq)` of the joint, with
+    the mean velocity of each step, or `(nq,)`, held; or a `da.control.Belt`. The other joints follow by
+    hybrid dynamics. tau of a frame has the forces that moved the joints so, in place of what `controls` say:
+    with contact the mean of the last step, else those at its start.
 
     `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
     `da.contact.Compliant` with its options.
@@ -119,12 +130,15 @@ def rollout(
     require_function("callback", callback, "t, q, v")
     require_function("progress", progress, "done, steps")
     require_choice("external_frame", external_frame, FORCE_FRAMES)
+    method = checked_integrator(integrator, law)
+    prescription, moved = prescription_of(model, prescribed, integrator=method)
     plan = StepPlan.of(
         model,
         law,
         controls if callable(controls) else None,
         _drive_of(controls, model),
-        integrator=checked_integrator(integrator, law),
+        prescription,
+        integrator=method,
         external_frame=None if external_forces is None else external_frame,
         record=require_flag("rollout: record_contacts", record_contacts),
         work="contact_work" in observers,
@@ -146,9 +160,10 @@ def rollout(
         raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
     begin, values = checked_times("time", time), parameters or {}
     asked = RolloutRequest(
-        plan, given, span, begin, count, spacing, values, observers, callback, progress, out, check
+        plan, given, moved, span, begin, count, spacing, values, observers, callback, progress, out, check
     )
-    if any(is_on_gpu(value) for value in (*given.values(), dt, *targets, *asked.parameters.values())):
+    arrays = (*given.values(), dt, *targets, *moved.values(), *asked.parameters.values())
+    if any(is_on_gpu(value) for value in arrays):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 
         return rollout_on_gpu(asked)

@@ -24,7 +24,7 @@ from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energ
 from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, squared_turning_rate
 from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
-from dalembert.algorithms.stepping import VELOCITY_FIRST, step
+from dalembert.algorithms.stepping import VELOCITY_FIRST, prescribed_forces, step
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.library import source_digest
 from dalembert.compiler.lowering import Recipe
@@ -54,6 +54,7 @@ from dalembert.scalar import (
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
+from dalembert.simulation.prescribed import PrescribedStep, Prescription
 from dalembert.spatial import Vec3
 
 # A watch for energy that no work explains.
@@ -164,10 +165,11 @@ CAUSES = (
 class StepPlan:
     """The options of a step, and the quantities that it records.
 
-    `policy`: gives tau, or `drive`, motors or actuators; it is an argument otherwise; `external_frame`: that
-    of the external forces, if there are any; `record`: whether contact points are recorded; `work`: whether
-    their work is; `loads`: whether the sums of contact forces on bodies are; `resets`: whether samples may
-    begin anew; `watch`: whether energy is watched, where that is possible.
+    `policy`: gives tau, or `drive`, motors or actuators; it is an argument otherwise; `prescription`: joints
+    that move as given; `external_frame`: that of the external forces, if there are any; `record`: whether
+    contact points are recorded; `work`: whether their work is; `loads`: whether the sums of contact forces on
+    bodies are; `resets`: whether samples may begin anew; `watch`: whether energy is watched, where that is
+    possible.
     """
 
     model: Model
@@ -176,6 +178,7 @@ class StepPlan:
     pairs: tuple[ContactPair, ...] = ()
     policy: Policy | None = None
     drive: Drive | ActuatorDrive | None = None
+    prescription: Prescription | None = None
     external_frame: str | None = None
     record: bool = False
     work: bool = False
@@ -189,20 +192,24 @@ class StepPlan:
         contact: Rigid | Compliant | None,
         policy: Policy | None,
         drive: Drive | ActuatorDrive | None,
+        prescription: Prescription | None,
         **options: Any,
     ) -> StepPlan:
         """Return the plan with these options; one without functions of the caller's is made once, and kept
         with the model."""
-        if policy is not None or (drive is not None and drive.has_functions):
-            plain = StepPlan.of(model, contact, None, None, **options)
-            found = replace(plain, policy=policy, drive=drive)
+        moved = prescription is not None and prescription.has_functions
+        if policy is not None or (drive is not None and drive.has_functions) or moved:
+            plain = StepPlan.of(model, contact, None, None, None, **options)
+            found = replace(plain, policy=policy, drive=drive, prescription=prescription)
             found.__dict__.update(scene=plain.scene, pairs_digest=plain.pairs_digest)
             return found
-        key = ("step plan", contact, drive, *options.values())
+        key = ("step plan", contact, drive, prescription, *options.values())
         kept: StepPlan | None = model.functions.get(key)
         if kept is None:
             pairs = () if contact is None else _pairs_in(model, contact)
-            kept = StepPlan(model, contact=contact, pairs=pairs, drive=drive, **options)
+            kept = StepPlan(
+                model, contact=contact, pairs=pairs, drive=drive, prescription=prescription, **options
+            )
             model.functions[key] = kept
         return kept
 
@@ -226,11 +233,10 @@ class StepPlan:
 
     @cached_property
     def is_watched(self) -> bool:
-        """True if energy that no work explains is reported: not for joints that are moved as functions of
-        time, nor for integrators that conserve another energy in smooth motion.
-        """
-        known = not self.model.time_dependent and self.integrator in VELOCITY_FIRST
-        return self.watch and known
+        """True if energy that no work explains is reported: not for joints that are moved as given, nor for
+        integrators that conserve another energy in smooth motion."""
+        moved = self.model.time_dependent or self.prescription is not None
+        return self.watch and not moved and self.integrator in VELOCITY_FIRST
 
     @cached_property
     def points(self) -> list[tuple[str, str]]:
@@ -259,6 +265,8 @@ class StepPlan:
             found["energy"] = [0.0] * len(EnergyWatch._fields)
         if "account" in found:
             found["account"] = [0.0] * len(root_trees(self.model))
+        if self.prescription is not None:
+            found["driven"] = [0.0] * len(self.prescription.places(self.model))
         return found
 
     @cached_property
@@ -276,6 +284,8 @@ class StepPlan:
             shapes |= self.drive.arguments(model)
         elif self.policy is None:
             shapes["tau"] = (model.nv,)
+        if self.prescription is not None:
+            shapes |= self.prescription.arguments(model)
         if self.external_frame is not None:
             shapes["external_forces"] = (len(model.bodies), 6)
         if self.resets:
@@ -296,13 +306,15 @@ class StepPlan:
         names += ["overlap"] * (self.watch and bool(self.pairs))
         names += ["account"] * (self.contact is not None)
         names += ["work"] * self.work
+        names += ["driven"] * (self.prescription is not None)
         return {name: place for place, name in enumerate(names)}
 
     @cached_property
     def results(self) -> list[str]:
         """The names of the results, in order."""
         names = list(self.carried_results)
-        names += ["tau"] * (self.policy is not None or self.drive is not None)
+        chosen = (self.policy, self.drive, self.prescription)
+        names += ["tau"] * any(item is not None for item in chosen)
         names += ["contact"] * (self.record and bool(self.pairs))
         return names + ["loads"] * (self.loads and bool(self.pairs))
 
@@ -324,7 +336,9 @@ class StepPlan:
         values = tuple(ArrayArgument(name, np.shape(model.value(name))) for name in parameters)
         policy = None if self.policy is None else recorded_policy(self.policy, model, values)
         drive = None if self.drive is None else self.drive.record(model, values)
+        moved = None if self.prescription is None else self.prescription.record(model, values)
         functions = (policy,) if policy is not None else () if drive is None else drive.functions
+        functions = (*functions, *(() if moved is None else moved.functions))
         options = (
             self.integrator,
             None if self.contact is None else self.contact.settings,
@@ -338,13 +352,15 @@ class StepPlan:
             self.is_watched,
             policy is not None,
             None if drive is None else (drive.identity, *drive.arguments(model)),
+            None if moved is None else moved.identity,
             *given,
         )
-        recorded = replace(self, policy=policy, drive=drive) if functions else self
+        recorded = replace(self, policy=policy, drive=drive, prescription=moved) if functions else self
+        known = () if moved is None else moved.names
 
         def step(tree: Model, *arrays: Any) -> Any:
             if not is_constrained(tree):
-                require_regular_inertia(tree, "rollout")
+                require_regular_inertia(tree, "rollout", known)
             return recorded(tree, *arrays)
 
         def made() -> CompiledRollout:
@@ -367,9 +383,22 @@ class StepPlan:
         given = dict(zip((item.name for item in self.arguments), values, strict=True))
         if self.resets:
             given |= self._begun_anew(given)
-        q, dt = given["q"], given["dt"]
-        time = given["start"] + given["lasted"] * dt
+        dt = given["dt"]
+        start, lasted = given["start"], given["lasted"]
+
+        def clock(steps: Scalar) -> Scalar:
+            """Return the time after that many more steps."""
+            return start + (lasted + steps) * dt
+
+        old, moved = given, None
+        if self.prescription is not None:
+            moved = self.prescription.step(model, given, clock)
+            given = given | {"q": moved.q, "v": moved.v}
+        q, time = given["q"], clock(0.0)
         tau, motors = self._controls(model, given, time)
+        if moved is not None:
+            motors = [motor for motor in motors if motor.place not in moved.places]
+            tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
         contacts = None
         if self.pairs:
             moving = body_velocities(model, q, given["v"])
@@ -377,9 +406,10 @@ class StepPlan:
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
-        after, applied = self._step(model, given, tau, motors, time, contacts, acting)
+        after, applied = self._step(model, given, tau, motors, time, contacts, acting, moved)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
+        commands += [] if moved is None else moved.given
         pushes = [x for six in given.get("external_forces", ()) for x in six]
         fault = select(_is_bounded(pushes, 1e300), _fault_of(after), 4.0) if pushes else _fault_of(after)
         if contacts is not None:
@@ -392,7 +422,7 @@ class StepPlan:
             return [select(good, a, b) for a, b in zip(new, old, strict=True)]
 
         found: dict[str, Any] = {
-            "q": keep_if_good(after.q, q),
+            "q": keep_if_good(after.q, old["q"]),
             "lasted": given["lasted"] + select(good, 1.0, 0.0),
             "fault": select(alive, fault, given["fault"]),
             "tau": applied,
@@ -408,8 +438,10 @@ class StepPlan:
                 found["loads"] = _loads(model, contacts, after, rate)
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
+        if moved is not None:
+            found["driven"] = keep_if_good(moved.carried, given["driven"])
         settled = self._balance_energy(model, given, after, applied, acting)
-        found |= {name: keep_if_good(new, given[name]) for name, new in settled.items()}
+        found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
         return tuple(found[name] for name in self.results)
 
     def _balance_energy(
@@ -431,13 +463,14 @@ class StepPlan:
         q, v, dt, first = given["q"], given["v"], given["dt"], given["lasted"] <= 0.0
         watch = EnergyWatch(*given.get("energy", (0.0,) * len(EnergyWatch._fields)))
         fast = after.turn > FAST_TURN * FAST_TURN
-        due = logical_or(fast, watch.left <= 0.0)
+        due = logical_or(fast, watch.left <= 0.0) if self.is_watched else fast
 
         def balance(carry: Any) -> Any:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                balance = balance_energy(model, (q, v), after, acting, account, dt)
+                known = frozenset[int]() if self.prescription is None else self.prescription.places(model)
+                balance = balance_energy(model, (q, v), after, acting, account, dt, known)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
@@ -532,13 +565,17 @@ class StepPlan:
         time: Scalar,
         contacts: Contacts | None,
         external: dict[str, Any],
+        moved: PrescribedStep | None,
     ) -> tuple[ContactStep, Sequence[Scalar]]:
         """Return the step, and the joint forces in it."""
         q, v, dt = given["q"], given["v"], given["dt"]
         if self.contact is None:
             if self.drive is not None:
                 tau = self.drive.stable_forces(model, given, time)
-            moved = step(
+            external = {"time": time if self.model.time_dependent else None, **external}
+            if moved is not None:
+                return self._step_with_prescribed(model, moved, tau, dt, external)
+            end = step(
                 aligned(model),
                 q,
                 v,
@@ -546,12 +583,11 @@ class StepPlan:
                 dt,
                 integrator=self.integrator,
                 passive=True,
-                time=time if self.model.time_dependent else None,
                 stabilization="automatic",
                 **external,
             )
-            turn = squared_turning_rate(model, q, moved.v) * (dt * dt) if self.is_watched else 0.0
-            return ContactStep(moved.q, moved.v, turn=turn), tau
+            turn = squared_turning_rate(model, q, end.v) * (dt * dt) if self.is_watched else 0.0
+            return ContactStep(end.q, end.v, turn=turn), tau
         memory = None
         if contacts is not None:
             first = given["lasted"] <= 0.0
@@ -567,11 +603,34 @@ class StepPlan:
             motors=motors,
             memory=memory,
             settings=self.contact.settings,
+            prescribed=None if moved is None else moved.motion(),
             **external,
         )
         if self.drive is not None:
             tau = [a + b for a, b in zip(tau, motor_forces(model, motors, after.v, dt), strict=True)]
+        if moved is not None:
+            rate = 1.0 / dt
+            tau = [after.reaction[k] * rate if k in moved.places else x for k, x in enumerate(tau)]
         return after, tau
+
+    def _step_with_prescribed(
+        self,
+        model: Model,
+        moved: PrescribedStep,
+        tau: Sequence[Scalar],
+        dt: Scalar,
+        external: dict[str, Any],
+    ) -> tuple[ContactStep, Sequence[Scalar]]:
+        """Return a step of hybrid dynamics, without contact, and the joint forces where it begins."""
+        tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
+        options: dict[str, Any] = {"integrator": self.integrator, "prescribed": moved.stages(), **external}
+        state = (aligned(model), moved.q, moved.v, tau, dt)
+        end = step(*state, passive=True, stabilization="automatic", **options)
+        arrived = moved.motion()
+        q, v = list(end.q), arrived.fill(end.v, arrived.v)
+        for part in moved.parts:
+            q[part.body.q_slice] = part.q_end
+        return ContactStep(q, v), prescribed_forces(*state, **options)
 
 
 def _pairs_in(model: Model, contact: Rigid | Compliant) -> tuple[ContactPair, ...]:
