@@ -31,9 +31,10 @@ from dalembert.tracing.expression import Address, Expression, RowIndex
 from dalembert.tracing.operations import WEIGHTS
 from dalembert.tracing.program import Append, Loop, Program, Repeat, Store, Straight
 
-BLOCK_LENGTH: Final = 1000
-"""Instructions in a basic block. The code generator's time grows faster than the length of a block; its
-result gets worse in short ones, which share fewer constants and memory operands."""
+BLOCK_LENGTH: Final = 500
+"""Instructions in a basic block. The scheduler of LLVM's code generator takes time that grows with the square
+of the loads and stores of a block; the result gets worse in short ones, which share fewer constants and
+memory operands."""
 
 SPLIT_BLOCK_LENGTH: Final = 300
 """Instructions in a basic block of a program that is split into functions: a stack of four boxes (88,000
@@ -536,10 +537,15 @@ def _key(address: Address) -> _Key:
 
 
 def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Key, Value]:
-    """Return the address of the element at offset zero in this iteration, by array and kind of indexing."""
+    """Return the address of the element at offset zero in this iteration, by array and kind of indexing.
+
+    Addresses of rows come from a copy of the address of all memory, so that LLVM, which looks for each loop
+    at all that comes from the same address as one of its rows, sees few.
+    """
     writer = context.writer
     entries: dict[tuple[str | None, RowIndex | None], Value] = {}
     bases: dict[_Key, Value] = {}
+    rows: dict[tuple[Value, str | None, RowIndex | None, int], Value] = {}
     for address in addresses:
         key = _key(address)
         if key in bases:
@@ -552,6 +558,10 @@ def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Ke
         if own not in entries:
             i = _index(context, address, index)
             entries[own] = i if address.table is None else _entry(context, address.table, i)
-        distance = writer.let(f"mul i64 {entries[own]}, {address.scale * place.item}")
-        bases[key] = writer.address(place.base, distance)
+        root, offset = writer.fixed(place.base)
+        row = root, *own, address.scale * place.item
+        if row not in rows:
+            distance = writer.let(f"mul i64 {entries[own]}, {row[-1]}")
+            rows[row] = writer.address(writer.let(f"freeze ptr {root}"), distance)
+        bases[key] = writer.address(rows[row], offset)
     return bases
