@@ -10,8 +10,9 @@ import pytest
 import dalembert as da
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact import compliant_step
-from dalembert.contact.compliant_step import CompliantPoint, solve_compliant
+from dalembert.contact.compliant_step import CompliantPoint, Patch, solve_compliant
 from dalembert.contact.costs import Point
+from dalembert.contact.friction import PointVector
 from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.contact.options import Compliant
 from dalembert.contact.pairs import contact_points, pairs_of
@@ -122,7 +123,8 @@ def test_what_springs_gain_is_a_square_of_the_share_of_the_impulse(share):
     n, x = Vec3(0.0, 0.0, 1.0), Vec3(0.002, -0.001, 0.0)
     point = Point(Vec3.zero(), n, 0.0, 0.5, 1.0, 1.0, Vec3.zero())
     impulse = Vec3(0.2, 0.3, 0.9)
-    c = CompliantPoint(point, z, x, K, D, K_t, D_t, 0.0, dt).spring_energy_gain(impulse)
+    surface = CompliantPoint(point, z, K, D, Patch(x, K_t, D_t, dt), 0.0)
+    c = surface.spring_energy_gain(PointVector(impulse))
     z_after = (D * z + share * 0.9) / (D + dt * K)
     x_after = [(D_t * a - share * b) / (D_t + dt * K_t) for a, b in ((0.002, 0.2), (-0.001, 0.3))]
     gained = 0.5 * K * (z_after**2 - z**2) + 0.5 * K_t * (np.dot(x_after, x_after) - 5e-6)

@@ -11,7 +11,8 @@ import dalembert as da
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.contact.collision import Scene
 from dalembert.contact.contacts import listed_contacts, recall, remember
-from dalembert.contact.costs import Point, PointHessian
+from dalembert.contact.costs import Point
+from dalembert.contact.friction import PointHessian
 from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
 from dalembert.contact.newton import solve_newton_system
 from dalembert.contact.pairs import contact_points, pairs_of

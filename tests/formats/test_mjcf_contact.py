@@ -143,7 +143,7 @@ def test_geoms_of_the_world_stand_where_mujoco_has_them(tmp_path: Path) -> None:
         np.testing.assert_array_equal(masks, [m.geom_contype[g], m.geom_conaffinity[g]])
     assert [type(shape) for shape in shapes.values()][:2] == [Plane, Box]
     assert shapes["ramp"].group == 2**32 - 1
-    assert model.body("trunk").shapes[0].friction == (0.0, 0.0, 0.0)
+    assert model.body("trunk").shapes[0].condim == 1
     assert not model.bodies.has("post")
     assert model.frame("post").body == -1
 
@@ -161,14 +161,14 @@ def test_masks_exclusions_and_pairs_are_those_of_mujoco(tmp_path: Path) -> None:
     pairs = {frozenset((pair.first, pair.second)): pair.friction for pair in model.contact_pairs}
     assert pairs == {
         frozenset(("foot", "floor")): (0.3, 0.02, 0.001),
-        frozenset(("thigh", "trunk")): (0.3, 0.005, 0.0001),
+        frozenset(("thigh", "trunk")): (0.3, 0.4, 0.005, 0.0001),
         frozenset(("post", "foot")): (0.0, 0.0, 0.0),
     }
     foot, toe = model.body("foot").shapes
     assert foot.collision  # the masks are empty, a pair names it
     assert not toe.collision
     text = "\n".join(model.report)
-    assert '"trunk" and "thigh": friction is the same in all directions' in text
+    assert "rolling friction is the same" not in text
     assert "contact pairs" not in text
 
 
@@ -227,14 +227,34 @@ def test_flags_of_contact(tmp_path: Path) -> None:
     assert any("priorities of geoms" in line for line in ranked.report)
 
 
-@pytest.mark.parametrize(("condim", "said"), [(3, 0), (4, 1), (6, 1)])
-def test_torsional_and_rolling_friction_that_is_not_simulated_is_said(condim, said, tmp_path: Path) -> None:
-    """Geoms of condim 3 have the numbers too, by default, and MuJoCo does not use them."""
-    bodies = f'<body><freejoint/><geom size="0.1" condim="{condim}" friction="1 0.1 0.01"/></body>'
-    model = load_mjcf(write(tmp_path, bodies))
-    assert sum("torsional" in line and "warning" in line for line in model.report) == said
-    assert model.bodies[0].shapes[0].friction == (1.0, 0.1, 0.01)
-    assert [line.count("1 geoms or pairs") for line in model.report if "torsional" in line] == [1] * said
+@pytest.mark.parametrize("floor", [1, 3, 4, 6])
+@pytest.mark.parametrize("ball", [1, 3, 4, 6])
+def test_condim_and_friction_of_a_contact_are_those_of_mujoco(ball: int, floor: int, tmp_path: Path) -> None:
+    """The larger condim and the larger coefficients of both geoms hold, also of one with a smaller condim."""
+    text = f"""<geom type="plane" size="1 1 1" condim="{floor}" friction=".3 .2 .001"/>
+      <body pos="0 0 .09"><freejoint/><geom size=".1" condim="{ball}" friction=".5 .1 .01"/></body>"""
+    path = write(tmp_path, text)
+    m = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(m)
+    mujoco.mj_forward(m, data)
+    (theirs,) = data.contact
+    for model in (load_mjcf(path), load_mjcf(_saved(load_mjcf(path), tmp_path / "again.xml"))):
+        (ours,) = da.contact.pairs_of(model)
+        acting = [0.0 if theirs.dim <= k else theirs.friction[j] for k, j in ((1, 0), (3, 2), (4, 3))]
+        assert [ours.friction, ours.torsion, ours.rolling] == pytest.approx(acting)
+
+
+@pytest.mark.parametrize("condim", [3, 6])
+def test_pairs_have_the_friction_of_both_directions(condim: int, tmp_path: Path) -> None:
+    """MuJoCo's five numbers; rolling friction is the larger of two, which the report says."""
+    text = """<geom name="floor" type="plane" size="1 1 1"/>
+      <body pos="0 0 .09"><freejoint/><geom name="ball" size=".1"/></body>"""
+    rule = f'<pair geom1="floor" geom2="ball" condim="{condim}" friction=".3 .7 .02 .001 .003"/>'
+    model = load_mjcf(write(tmp_path, text, f"<contact>{rule}</contact>"))
+    (pair,) = da.contact.pairs_of(model)
+    turning = (0.02, 0.003) if condim == 6 else (0.0, 0.0)
+    assert (pair.friction, pair.across, pair.torsion, pair.rolling) == (0.3, 0.7, *turning)
+    assert sum("rolling friction is the same" in line for line in model.report) == (condim == 6)
 
 
 def test_a_file_in_which_nothing_moves_is_a_scene(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
-from dalembert.contact.contacts import Contacts, listed_contacts
+from dalembert.contact.contacts import Contacts, friction_across, listed_contacts, turning_friction
 from dalembert.contact.narrow_phase import point_count
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.narrow_phase.closest import TABLE
@@ -280,22 +280,25 @@ class Scene:
         )
         pair_rows = scalar.rows(len(self.pairs), like=like)
         pairs_of_points = points.links(pair_rows, self.pair_of_point)
-        friction, restitution = (
-            pair_rows.numbers(own) if all(isinstance(x, int | float) for x in own) else pair_rows.stack(own)
-            for own in ([x.friction for x in self.pairs], [x.restitution for x in self.pairs])
-        )
+
+        def of_pairs(own: list[Any]) -> Family[Scalar]:
+            known = all(isinstance(x, int | float) for x in own)
+            return Linked(pairs_of_points, pair_rows.numbers(own) if known else pair_rows.stack(own))
+
         return Contacts(
             near,
             points,
             bodies.rows,
             first,
             second,
-            Linked(pairs_of_points, friction),
-            Linked(pairs_of_points, restitution),
+            of_pairs([pair.friction for pair in self.pairs]),
+            of_pairs([pair.restitution for pair in self.pairs]),
             points.numbers([float(number) for number in range(self.point_count)]),
             found,
             frozenset((pair.first.body, pair.second.body) for pair in self.pairs),
             any(not is_zero(pair.restitution) for pair in self.pairs),
+            friction_across(self.pairs, of_pairs),
+            turning_friction(self.pairs, of_pairs),
         )
 
     def _bodies(

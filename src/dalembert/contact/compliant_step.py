@@ -32,28 +32,30 @@ that start deep in each other would otherwise be thrown apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import dot
 from dalembert.contact.contacts import Contacts
 from dalembert.contact.costs import (
+    MIN_INVERSE_INERTIA,
     Equality,
     JointDrive,
     JointLimit,
     Point,
-    PointHessian,
     RangeEnd,
     factor_hessian,
     inverse_tree_masses,
+    turning_inverse_inertias,
 )
+from dalembert.contact.friction import EllipticHessian, Friction, PointHessian, PointVector
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system
 from dalembert.contact.options import Compliant
 from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import Memory, StepStart
 from dalembert.contact.tree_system import TreeMotion
-from dalembert.scalar import Family, Row, Scalar, is_zero, loop, maximum, minimum, select, sqrt
+from dalembert.scalar import Family, Row, Scalar, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
 # The velocities after a step with compliant contact: the solution of Eq. (3).
@@ -93,78 +95,152 @@ LIMIT_REST_SPEED = 1e-3
 
 @final
 @dataclass(frozen=True, slots=True)
-class CompliantPoint:
-    """A point on compliant surfaces: the depth z [m] by which its spring is pressed in, the patch x [m] along
-    the surface, K, D, K_t, D_t, the normal impulse [N s] of the previous step, and h [s]."""
+class Patch:
+    """What friction of a surface acts on: displaced by x [m], or turned by x [rad], on a spring K and a
+    damper D, in steps of h [s]. Where friction has an ellipse, x, K and D are those of scaled coordinates."""
 
-    point: Point
-    z: Scalar
     x: Vec3
     stiffness: Scalar
     damping: Scalar
-    friction_stiffness: Scalar
-    friction_damping: Scalar
-    last_normal_impulse: Scalar
     dt: Scalar
+
+    def stretch(self) -> Vec3:
+        """Return the impulse of the spring alone, - h K x."""
+        impulse: Vec3 = self.x * -(self.dt * self.stiffness)
+        return impulse
+
+    @property
+    def impulse_per_speed(self) -> Scalar:
+        """h (D + h K)."""
+        return self.dt * (self.damping + self.dt * self.stiffness)
+
+    def after(self, g: Vec3) -> Vec3:
+        """Return x+ of Eq. (4)."""
+        moved: Vec3 = (self.x * self.damping - g) * self._way_per_impulse
+        return moved
+
+    def energy_gain(self, g: Vec3, square: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Return c of the energy [J] that the spring gains, c_0 + c_1 s + c_2 s^2, if the fraction s of the
+        impulse g acts; `square` is that of g."""
+        k, y = 0.5 * self.stiffness, self._way_per_impulse
+        left = self.damping * y
+        return (
+            (k * (left * left - 1.0)) * self.x.dot(self.x),
+            -((2.0 * k * left * y) * self.x.dot(g)),
+            (k * y * y) * square,
+        )
+
+    @property
+    def _way_per_impulse(self) -> Scalar:
+        """1 / (D + h K) [m/N s]."""
+        return 1.0 / (self.damping + self.dt * self.stiffness)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class CompliantPoint:
+    """A point on compliant surfaces: the depth z [m] by which its spring is pressed in, K, D, the patch along
+    the surface, the normal impulse [N s] of the previous step, and the patch that turns, if there is one."""
+
+    point: Point
+    z: Scalar
+    stiffness: Scalar
+    damping: Scalar
+    patch: Patch
+    last_normal_impulse: Scalar
+    turning: Patch | None = None
 
     def spring(self) -> Scalar:
         """Return the normal impulse of the spring alone, h K z."""
-        return self.z * (self.dt * self.stiffness)
-
-    def stretch(self) -> Vec3:
-        """Return the impulse of the patch's spring alone, - h K_t x."""
-        impulse: Vec3 = self.x * -(self.dt * self.friction_stiffness)
-        return impulse
-
-    def pull(self, u: Vec3) -> Vec3:
-        """Return the friction impulse that would stop the slip of u."""
-        n = self.point.normal
-        slip = u - n * n.dot(u)
-        friction: Vec3 = self.stretch() - slip * self.point.friction_stiffness
-        return friction
-
-    def patch_after(self, impulse: Vec3) -> Vec3:
-        """Return x+ of Eq. (4)."""
-        n = self.point.normal
-        moved = self.x * self.friction_damping - (impulse - n * n.dot(impulse))
-        after: Vec3 = moved * self._depth_per_impulse(self.friction_stiffness, self.friction_damping)
-        return after
+        return self.z * (self.patch.dt * self.stiffness)
 
     def depth_after(self, impulse: Vec3) -> Scalar:
         """Return z+ of Eq. (5)."""
         gamma = self.point.normal.dot(impulse)
-        return (self.damping * self.z + gamma) * self._depth_per_impulse(self.stiffness, self.damping)
+        return (self.damping * self.z + gamma) * self._depth_per_impulse
 
-    def spring_energy_gain(self, impulse: Vec3) -> tuple[Scalar, Scalar, Scalar]:
+    def patches_after(self, impulse: PointVector) -> tuple[Vec3, Vec3 | None]:
+        """Return x+ of both patches."""
+        turning = None if self.turning is None else self.turning.after(self._torque(impulse))
+        return self.patch.after(self._along_surface(impulse.linear)), turning
+
+    def spring_energy_gain(self, impulse: PointVector) -> tuple[Scalar, Scalar, Scalar]:
         """Return c of the energy [J] that its springs gain, c_0 + c_1 s + c_2 s^2, if it exerts the fraction
-        s of an impulse: that of 1/2 K z+^2 with z+ = y (D z + s gamma_n), and of the patch. A point that
+        s of an impulse: that of 1/2 K z+^2 with z+ = y (D z + s gamma_n), and of the patches. A point that
         exerts no impulse has released no energy."""
-        gamma = self.point.normal.dot(impulse)
-        eased = select(gamma > 0.0, self.z, 0.0)
-        k, k_t = 0.5 * self.stiffness, 0.5 * self.friction_stiffness
-        y, y_t = (
-            self._depth_per_impulse(self.stiffness, self.damping),
-            self._depth_per_impulse(self.friction_stiffness, self.friction_damping),
+        gamma, linear = self.point.normal.dot(impulse.linear), impulse.linear
+        eased, k, y = select(gamma > 0.0, self.z, 0.0), 0.5 * self.stiffness, self._depth_per_impulse
+        left = self.damping * y
+        if self.point.across is None:
+            across = self.patch.energy_gain(linear, maximum(linear.dot(linear) - gamma * gamma, 0.0))
+        else:
+            g = self._along_surface(linear)
+            across = self.patch.energy_gain(g, g.dot(g))
+        c = (
+            (k * (left * left - 1.0)) * (eased * eased) + across[0],
+            (2.0 * k * left * y) * (self.z * gamma) + across[1],
+            (k * y * y) * (gamma * gamma) + across[2],
         )
-        left, left_t = self.damping * y, self.friction_damping * y_t
-        across = maximum(impulse.dot(impulse) - gamma * gamma, 0.0)
-        return (
-            (k * (left * left - 1.0)) * (eased * eased)
-            + (k_t * (left_t * left_t - 1.0)) * self.x.dot(self.x),
-            (2.0 * k * left * y) * (self.z * gamma) - (2.0 * k_t * left_t * y_t) * self.x.dot(impulse),
-            (k * y * y) * (gamma * gamma) + (k_t * y_t * y_t) * across,
-        )
+        if self.turning is None:
+            return c
+        torque = self._torque(impulse)
+        turned = self.turning.energy_gain(torque, torque.dot(torque))
+        return c[0] + turned[0], c[1] + turned[1], c[2] + turned[2]
 
-    def _depth_per_impulse(self, stiffness: Scalar, damping: Scalar) -> Scalar:
-        """Return y = 1 / (D + h K): the depth per impulse [m/N s]."""
-        return 1.0 / (damping + self.dt * stiffness)
+    def pulls(self, u: PointVector) -> list[tuple[Friction, Vec3]]:
+        """Return the parts of friction, and the impulses that would stop their slips."""
+        sliding, turning, patch = self.point.sliding, self.point.turning, self.turning
+        found: list[tuple[Friction, Vec3]] = []
+        if sliding is not None:
+            found += [(sliding, self.patch.stretch() - sliding.slip(u.linear) * sliding.stiffness)]
+        if turning is not None and patch is not None and u.angular is not None:
+            pull = patch.stretch() - u.angular * turning.stiffness
+            found += [(part, part.slip(pull)) for part in turning.parts(self.point.normal)]
+        return found
+
+    def impulse(self, gamma: Scalar, friction: Sequence[Vec3]) -> PointVector:
+        """Return the impulse of gamma along the normal and the parts of friction."""
+        parts, linear = [*friction], self.point.normal * gamma
+        sliding = self.point.sliding
+        if sliding is not None:
+            linear = linear + sliding.exerted(parts.pop(0))
+        return PointVector(linear, None if self.turning is None else parts[0] + parts[1])
+
+    def hessian(self, linearised: _Linearisation) -> PointHessian | EllipticHessian:
+        """Return G of Eq. (6)."""
+        point, still = self.point, Vec3.zero()
+        sliding, turning, fractions = point.sliding, point.turning, [*linearised.fractions]
+        k_n = linearised.pressing * point.stiffness
+        G: PointHessian | EllipticHessian = PointHessian(point.normal, k_n, still, 0.0)
+        if sliding is not None:
+            G = sliding.stiff(k_n, fractions.pop(0) * sliding.stiffness, still)
+        if turning is None:
+            return G
+        spin, roll = (fraction * turning.stiffness for fraction in fractions)
+        return replace(G, turning=PointHessian(point.normal, spin, still, roll))
+
+    def _along_surface(self, impulse: Vec3) -> Vec3:
+        """Return the friction of an impulse, in scaled coordinates where friction has an ellipse."""
+        sliding, n = self.point.sliding, self.point.normal
+        if sliding is not None and sliding.ellipse is not None:
+            return sliding.ellipse.unscaled(impulse)
+        across: Vec3 = impulse - n * n.dot(impulse)
+        return across
+
+    def _torque(self, impulse: PointVector) -> Vec3:
+        return Vec3.zero() if impulse.angular is None else impulse.angular
+
+    @property
+    def _depth_per_impulse(self) -> Scalar:
+        """1 / (D + h K) [m/N s]."""
+        return 1.0 / (self.damping + self.patch.dt * self.stiffness)
 
 
 class _Linearisation(NamedTuple):
-    """The linearised state of a point: 1 if it presses, else 0, and the fraction of friction."""
+    """The linearised state of a point: 1 if it presses, else 0, and the fraction of each part of friction."""
 
     pressing: Scalar
-    friction_fraction: Scalar
+    fractions: list[Scalar]
 
 
 def solve_compliant(
@@ -196,7 +272,9 @@ def solve_compliant(
 
     def remembered(row: Row) -> list[Scalar]:
         own, impulse = surfaces[row], acting[row]
-        return [*own.patch_after(impulse), own.point.normal.dot(impulse), own.depth_after(impulse)]
+        across, turned = own.patches_after(impulse)
+        gamma, depth = own.point.normal_velocity(impulse), own.depth_after(impulse.linear)
+        return [*across, gamma, depth, *(() if turned is None else turned)]
 
     end = [x + s * y for x, y in zip(free, change, strict=True)]
     reaction: list[Scalar] = []
@@ -232,7 +310,7 @@ def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
 
 def _iterate_solves(
     problem: GaussProblem, v: Sequence[Scalar], surfaces: Family[CompliantPoint]
-) -> tuple[list[Scalar], Family[Vec3]]:
+) -> tuple[list[Scalar], Family[PointVector]]:
     """Repeat linear solves until hardly any impulse is cut; return eta and the impulses after cutting."""
     points = problem.points
     near, given = points.contacts.near, points.velocities(problem.system.motion(v))
@@ -254,24 +332,24 @@ def _iterate_solves(
         whole, gone = near.fold(lost, [1e-30, 0.0])
         return [moved.v, u, near.each(lambda row: cut[row][0]), gone / whole]
 
-    carry: Any = [first.v, points.velocities(first), near.each(lambda row: Vec3.zero()), 1.0]
+    none = PointVector(Vec3.zero(), None if points.contacts.turning is None else Vec3.zero())
+    carry: Any = [first.v, points.velocities(first), near.each(lambda row: none), 1.0]
     eta, _, kept, _ = loop(MAX_LINEAR_SOLVES - 1, step, carry, until=lambda carry: carry[3] < MAX_CUT_RATIO)
     return eta, kept
 
 
-def _linearise(surface: CompliantPoint, u: Vec3, *, first: bool) -> _Linearisation:
-    """Return whether a point presses at u, and its fraction of friction.
+def _linearise(surface: CompliantPoint, u: PointVector, *, first: bool) -> _Linearisation:
+    """Return whether a point presses at u, and its fractions of friction.
 
     Before the first solve the normal impulse of the previous step bounds friction: the impulse of a deep
     spring at rest may be far from its impulse in the step, and such friction would jam the body.
     """
     point, spring = surface.point, surface.spring()
-    closing = point.stiffness * (point.bound - point.normal.dot(u))
+    closing = point.stiffness * (point.bound - point.normal_velocity(u))
     pressing = select(spring + closing > 0.0, 1.0, 0.0)
-    if is_zero(point.friction):
-        return _Linearisation(pressing, 0.0)
     normal = surface.last_normal_impulse if first else maximum(spring + closing, 0.0)
-    return _Linearisation(pressing, _friction_fraction(surface.pull(u), point.friction * normal))
+    fractions = [_friction_fraction(pull, part.coefficient * normal) for part, pull in surface.pulls(u)]
+    return _Linearisation(pressing, fractions)
 
 
 def _linear(
@@ -285,17 +363,16 @@ def _linear(
     p, diagonal, equalities = _joint_terms(problem, v, before)
     points = problem.points
 
-    def hessian(row: Row) -> PointHessian:
-        point, (pressing, fraction) = surfaces[row].point, linearised[row]
-        k_n, k_t = pressing * point.stiffness, fraction * point.friction_stiffness
-        return PointHessian(point.normal, k_n, Vec3.zero(), k_t)
+    def hessian(row: Row) -> PointHessian | EllipticHessian:
+        return surfaces[row].hessian(linearised[row])
 
-    def known(row: Row) -> Vec3:
-        surface, (pressing, fraction) = surfaces[row], linearised[row]
+    def known(row: Row) -> PointVector:
+        surface, (pressing, fractions) = surfaces[row], linearised[row]
         point = surface.point
-        normal = point.normal * (pressing * (surface.spring() + point.stiffness * point.bound))
-        gamma: Vec3 = normal + surface.stretch() * fraction
-        return gamma
+        gamma = pressing * (surface.spring() + point.stiffness * point.bound)
+        still = PointVector(Vec3.zero(), None if surface.turning is None else Vec3.zero())
+        pulls = [pull for _, pull in surface.pulls(still)]
+        return surface.impulse(gamma, [x * y for x, y in zip(pulls, fractions, strict=True)])
 
     p, system = _plus(p, points.generalized(known)), problem.system
 
@@ -376,18 +453,21 @@ def _correction_impulses(
     return total
 
 
-def _cut(surface: CompliantPoint, u: Vec3, linearised: _Linearisation) -> tuple[Vec3, Scalar]:
+def _cut(surface: CompliantPoint, u: PointVector, linearised: _Linearisation) -> tuple[PointVector, Scalar]:
     """Return the impulse by Eq. (6), cut to the friction cone, and the square of the part that is cut."""
-    point, n = surface.point, surface.point.normal
-    linear = linearised.pressing * (surface.spring() + point.stiffness * (point.bound - n.dot(u)))
+    point = surface.point
+    closing = point.stiffness * (point.bound - point.normal_velocity(u))
+    linear = linearised.pressing * (surface.spring() + closing)
     normal = maximum(linear, 0.0)
-    pulled = normal - linear
-    if is_zero(point.friction):
-        return n * normal, pulled * pulled
-    friction = surface.pull(u) * linearised.friction_fraction
-    fraction = _friction_fraction(friction, point.friction * normal)
-    left = 1.0 - fraction
-    return n * normal + friction * fraction, pulled * pulled + friction.dot(friction) * (left * left)
+    pulled, kept = normal - linear, []
+    lost = pulled * pulled
+    for (part, pull), fraction in zip(surface.pulls(u), linearised.fractions, strict=True):
+        friction = pull * fraction
+        within = _friction_fraction(friction, part.coefficient * normal)
+        left = 1.0 - within
+        lost = lost + friction.dot(friction) * (left * left)
+        kept.append(friction * within)
+    return surface.impulse(normal, kept), lost
 
 
 def _friction_fraction(pull: Vec3, limit: Scalar) -> Scalar:
@@ -428,16 +508,22 @@ def solve_compliant_step(
     """Solve a step with compliant contact.
 
     `memory` of the previous step, five numbers a point: the patch x [m], the normal impulse, and the
-    depth z [m] by which the surface is pressed in; `FRESH` in the first step; None: surfaces at rest that may
-    be pressed in by any depth.
+    depth z [m] by which the surface is pressed in, and where pairs resist turning three more, the angle of
+    the patch [rad]; None: surfaces at rest that may be pressed in by any depth.
     """
     system, near = start.system, contacts.near
-    inverse_mass = contacts.bodies.stack([*inverse_tree_masses(system.axes.tree), 0.0])
+    tree, bodies = system.axes.tree, contacts.bodies
+    inverse_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
+    turns = contacts.turning is not None
+    inverse_inertia = bodies.stack([*turning_inverse_inertias(tree), 0.0]) if turns else None
 
     def surface(row: Row) -> CompliantPoint:
-        past = [0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP] if memory is None else memory[row]
-        w = inverse_mass[contacts.first[row]] + inverse_mass[contacts.second[row]]
-        return _surface(contacts, row, system.axes.origin, past, w, start.dt, settings)
+        past = [0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP, 0.0, 0.0, 0.0] if memory is None else memory[row]
+        first, second = contacts.first[row], contacts.second[row]
+        w, w_r = inverse_mass[first] + inverse_mass[second], 0.0
+        if inverse_inertia is not None:
+            w_r = maximum(inverse_inertia[first] + inverse_inertia[second], MIN_INVERSE_INERTIA)
+        return _surface(contacts, row, system.axes.origin, past, (w, w_r), start.dt, settings)
 
     surfaces = near.each(surface)
     points = PointSet.of(contacts, system, lambda row: surfaces[row].point)
@@ -449,12 +535,13 @@ def _surface(
     row: Row,
     origin: Vec3,
     past: Sequence[Scalar],
-    w: Scalar,
+    inverse: tuple[Scalar, Scalar],
     dt: Scalar,
     settings: Compliant,
 ) -> CompliantPoint:
-    """Return a point with its springs and dampers, as in Eqs (1) and (2); w: its inverse mass."""
-    found = contacts.points[row]
+    """Return a point with its springs and dampers, as in Eqs (1) and (2); `inverse`: its inverse mass w and
+    its inverse moment of inertia."""
+    found, (w, w_r) = contacts.points[row], inverse
     K = GRAVITY_SCALE / (DEFAULT_SAG * w) if settings.stiffness is None else settings.stiffness
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
@@ -469,6 +556,11 @@ def _surface(
     z = minimum(maximum(-gap, 0.0), select(past[4] < 0.0, MAX_UNLOADED_DEPTH_IN_SAGS * sag, let_go))
     x = Vec3(past[0], past[1], past[2])
     across = x - n * n.dot(x)
+    turned, law = None, None
+    if contacts.turning is not None:
+        scale = w / w_r  # of moments of inertia to masses [m^2]
+        turned = Patch(Vec3(*past[5:]), K_t * scale, D_t * scale, dt)
+        law = contacts.turning.law(row, turned.impulse_per_speed, Vec3.zero())
     point = Point(
         found.position - origin,
         n,
@@ -477,8 +569,15 @@ def _surface(
         stiffness=dt * (D + dt * K),
         friction_stiffness=dt * (D_t + dt * K_t),
         warm_start=n * (z * (K * dt)) - across * (K_t * dt),
+        across=None if contacts.across is None else contacts.across[row],
+        turning=law,
     )
-    return CompliantPoint(point, z, across, K, D, K_t, D_t, past[3], dt)
+    patch = Patch(across, K_t, D_t, dt)
+    sliding = point.sliding
+    if sliding is not None and sliding.ellipse is not None:
+        scale = 1.0 / sliding.ellipse.squared_size
+        patch = Patch(across, K_t * scale, D_t * scale, dt)
+    return CompliantPoint(point, z, K, D, patch, past[3], turned)
 
 
 FIRST_STEP_MARK = -1.0

@@ -9,9 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from dalembert.contact.friction import Turning
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
+from dalembert.contact.pairs import ContactPair
 from dalembert.model.topology import WORLD
 from dalembert.scalar import Family, Row, Rows, Scalar, Write, is_zero, rows, select
+from dalembert.spatial import Vec3
+
+
+class TurningFriction(NamedTuple):
+    """The coefficients [m] of friction against turning of each point: `spin` about the normal, `roll` across
+    it."""
+
+    spin: Family[Scalar]
+    roll: Family[Scalar]
+
+    def law(self, row: Row, stiffness: Scalar, warm_start: Vec3) -> Turning:
+        """Return friction against turning of a point."""
+        return Turning(self.spin[row], self.roll[row], stiffness, warm_start)
 
 
 class Contacts(NamedTuple):
@@ -20,6 +35,8 @@ class Contacts(NamedTuple):
     `bodies`: all bodies and, last, the world; `first` and `second` of a point. `friction`: Coulomb's mu;
     `restitution`: e of Featherstone 2008 Eq. 11.64; `number`: that of the point among `every`. `body_pairs`:
     the first and second bodies that points may have; `rebounds`: whether any point has a restitution.
+    `across`: mu along the second direction of the surface (`friction.Ellipse`), and `turning`: friction
+    against turning, each None where no pair has it.
     """
 
     near: Rows
@@ -33,6 +50,8 @@ class Contacts(NamedTuple):
     points: Family[ContactPoint]
     body_pairs: frozenset[tuple[int, int]]
     rebounds: bool
+    across: Family[Scalar] | None = None
+    turning: TurningFriction | None = None
 
 
 def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> Contacts:
@@ -54,7 +73,28 @@ def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> C
         points=every.stack([item.point for item in candidates]),
         body_pairs=frozenset((item.first, item.second) for item in candidates),
         rebounds=any(not is_zero(item.restitution) for item in candidates),
+        across=friction_across(candidates, every.stack),
+        turning=turning_friction(candidates, every.stack),
     )
+
+
+def friction_across(
+    given: Sequence[Candidate | ContactPair], family: Callable[[list[Any]], Family[Scalar]]
+) -> Family[Scalar] | None:
+    """Return the second coefficient of sliding friction, or None if all have the same in all directions;
+    `family` makes a family of one value for each given item."""
+    if all(item.across is None for item in given):
+        return None
+    return family([item.friction if item.across is None else item.across for item in given])
+
+
+def turning_friction(
+    given: Sequence[Candidate | ContactPair], family: Callable[[list[Any]], Family[Scalar]]
+) -> TurningFriction | None:
+    """Return friction against turning, or None if nothing resists it."""
+    if all(is_zero(x) for item in given for x in (item.torsion, item.rolling)):
+        return None
+    return TurningFriction(family([item.torsion for item in given]), family([item.rolling for item in given]))
 
 
 # What a sample remembers of points: rows that begin with the number of a point, -1 for none.

@@ -11,8 +11,7 @@ previous step: it carries lasting loads without giving way, for any R.
     equality    gamma = (target - K v) / R                                                               (3)
     range       (1) of a row: the end of a range of a coordinate that several variables move
 
-The Hessian of (2) is 1 / R_t where the point sticks. Where it slides, that is scaled by limit / |pull|, and
-zero along the pull.
+Friction also resists turning where a pair of shapes does, and may differ along two directions (`friction`).
 """
 
 from __future__ import annotations
@@ -20,51 +19,32 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
 from dalembert.algorithms.dense import Matrix, zeros
 from dalembert.algorithms.mass_matrix import mass_matrix
+from dalembert.contact.friction import (
+    EllipticHessian,
+    Friction,
+    FrictionLine,
+    PointHessian,
+    PointVector,
+    Turning,
+)
 from dalembert.contact.tree_system import TreeFactor, TreeSystem, joint_axes
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select, sqrt
-from dalembert.spatial import ArticulatedInertia, Force, Mat3, SymMat3, Vec3
-
-MIN_SQUARED_PULL = 1e-30
-"""The least squared pull [N^2 s^2], that of 1e-15 N s: single precision can represent it."""
+from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select
+from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3, Vec3
 
 
 class PointForce(NamedTuple):
-    """The impulse [N s] on the second body at a point, and its normal part."""
+    """The impulse on the second body at a point, and the normal part of its force [N s]."""
 
-    impulse: Vec3
+    impulse: PointVector
     normal: Scalar
-
-
-class PointHessian(NamedTuple):
-    """G = k_n n n^T + k_t (1 - n n^T - t t^T): along the normal n, and across it but for the unit vector t of
-    the slip, which is zero where the point sticks."""
-
-    n: Vec3
-    k_n: Scalar
-    t: Vec3
-    k_t: Scalar
-
-    def times(self, u: Vec3) -> Vec3:
-        """Return G u."""
-        along, slip = self.n.dot(u), self.t.dot(u)
-        product: Vec3 = u * self.k_t + self.n * ((self.k_n - self.k_t) * along) - self.t * (self.k_t * slip)
-        return product
-
-    def root(self) -> PointHessian:
-        """Return the square root of G."""
-        return self._replace(k_n=sqrt(self.k_n), k_t=sqrt(self.k_t))
-
-    def matrix(self) -> SymMat3:
-        """Return G."""
-        return _plus(dyad(self.n, self.k_n - self.k_t) - dyad(self.t, self.k_t), self.k_t)
 
 
 @final
@@ -72,7 +52,9 @@ class PointHessian(NamedTuple):
 class Point:
     """A place where two bodies may touch, `arm` from the common origin; `normal` from first to second.
 
-    `bound`: the least normal velocity [m/s]; `warm_start`: gamma0 [N s] along world axes.
+    `bound`: the least normal velocity [m/s]; `warm_start`: gamma0 [N s] along world axes; `across`: the
+    coefficient of friction along the second direction of the surface, if it differs; `turning`: friction
+    against turning, if any pair has it.
     """
 
     arm: Vec3
@@ -82,61 +64,89 @@ class Point:
     stiffness: Scalar
     friction_stiffness: Scalar
     warm_start: Vec3
+    across: Scalar | None = None
+    turning: Turning | None = None
 
-    def pressing(self, u: Vec3) -> Scalar:
+    def velocity(self, relative: Motion) -> PointVector:
+        """Return u of the relative velocity of both bodies about the common origin."""
+        linear: Vec3 = relative.linear + relative.angular.cross(self.arm)
+        return PointVector(linear, None if self.turning is None else relative.angular)
+
+    def normal_velocity(self, u: PointVector) -> Scalar:
+        """Return u_n."""
+        return self.normal.dot(u.linear)
+
+    def push(self, gamma: Scalar) -> PointVector:
+        """Return the impulse gamma along the normal."""
+        return PointVector(self.normal * gamma)
+
+    def pressing(self, u: PointVector) -> Scalar:
         """Return gamma_n before it is limited to zero from below."""
-        return self.normal.dot(self.warm_start) + self.stiffness * (self.bound - self.normal.dot(u))
+        closing = self.bound - self.normal.dot(u.linear)
+        return self.normal.dot(self.warm_start) + self.stiffness * closing
 
-    def normal_impulse(self, u: Vec3) -> Scalar:
+    def normal_impulse(self, u: PointVector) -> Scalar:
         """Return gamma_n of Eq. (1)."""
         return maximum(self.pressing(u), 0.0)
 
-    def force(self, u: Vec3, friction_bound: Scalar) -> PointForce:
+    @property
+    def sliding(self) -> Friction | None:
+        """Friction along the surface; None without any."""
+        if is_zero(self.friction) and self.across is None:
+            return None
+        return Friction.of(self.normal, self.friction, self.across, self.friction_stiffness, self.warm_start)
+
+    def force(self, u: PointVector, friction_bound: Scalar) -> PointForce:
         """Return Eqs (1) and (2); `friction_bound`: the normal impulse that bounds friction."""
-        gamma = self.normal_impulse(u)
-        if is_zero(self.friction):
-            return PointForce(self.normal * gamma, gamma)
-        pull = self.pull(u)
-        ratio = minimum(self._friction_ratio(pull, friction_bound)[0], 1.0)
-        return PointForce(self.normal * gamma + pull * ratio, gamma)
+        gamma, sliding, turning = self.normal_impulse(u), self.sliding, self.turning
+        impulse = self.normal * gamma
+        if sliding is not None:
+            impulse = impulse + sliding.impulse(u.linear, friction_bound)
+        torque = None
+        if turning is not None and u.angular is not None:
+            torque = turning.impulse(self.normal, u.angular, friction_bound)
+        return PointForce(PointVector(impulse, torque), gamma)
 
-    def slides(self, u: Vec3, friction_bound: Scalar) -> Scalar:
+    def slides(self, u: PointVector, friction_bound: Scalar) -> Scalar:
         """Return whether friction is less than half of the impulse that would stop the slip."""
-        return self._friction_ratio(self.pull(u), friction_bound)[0] < 0.5
+        sliding = self.sliding
+        if sliding is None:
+            return False
+        return sliding.ratio(sliding.pull(u.linear), friction_bound)[0] < 0.5
 
-    def pull(self, u: Vec3) -> Vec3:
-        """Return the friction impulse that would stop the slip."""
-        wanted = self.warm_start - u * self.friction_stiffness
-        slanted: Vec3 = wanted - self.normal * self.normal.dot(wanted)
-        return slanted
-
-    def hessian(self, u: Vec3, friction_bound: Scalar) -> PointHessian:
+    def hessian(self, u: PointVector, friction_bound: Scalar) -> PointHessian | EllipticHessian:
         """Return G: minus the derivative of the impulse with respect to u."""
         active = select(self.pressing(u) > 0.0, self.stiffness, 0.0)
-        if is_zero(self.friction):
-            return PointHessian(self.normal, active, Vec3.zero(), 0.0)
-        pull = self.pull(u)
-        ratio, reciprocal = self._friction_ratio(pull, friction_bound)
-        slip = pull * select(ratio < 1.0, reciprocal, 0.0)
-        return PointHessian(self.normal, active, slip, minimum(ratio, 1.0) * self.friction_stiffness)
+        sliding, turning = self.sliding, self.turning
+        if sliding is None:
+            G: PointHessian | EllipticHessian = PointHessian(self.normal, active, Vec3.zero(), 0.0)
+        else:
+            G = sliding.hessian(u.linear, friction_bound, active)
+        if turning is None or u.angular is None:
+            return G
+        return replace(G, turning=turning.hessian(self.normal, u.angular, friction_bound))
 
-    def _friction_ratio(self, pull: Vec3, friction_bound: Scalar) -> tuple[Scalar, Scalar]:
-        """Return the ratio of the friction limit to the pull, 1 or more where the point sticks, and 1 /
-        |pull|."""
-        reciprocal = 1.0 / sqrt(maximum(pull.dot(pull), MIN_SQUARED_PULL))
-        return self.friction * friction_bound * reciprocal, reciprocal
+    def lines(self, u: PointVector, y: PointVector, friction_bound: Scalar) -> list[FrictionLine]:
+        """Return the parts of friction along the line u + alpha y."""
+        sliding, turning = self.sliding, self.turning
+        found = [] if sliding is None else [sliding.line(u.linear, y.linear, friction_bound)]
+        if turning is not None and u.angular is not None and y.angular is not None:
+            found += [part.line(u.angular, y.angular, friction_bound) for part in turning.parts(self.normal)]
+        return found
 
-    def wrench(self, impulse: Vec3) -> Force:
+    def wrench(self, impulse: PointVector) -> Force:
         """Return the impulse about the common origin."""
-        return Force(self.arm.cross(impulse), impulse)
+        moment = self.arm.cross(impulse.linear)
+        return Force(moment if impulse.angular is None else moment + impulse.angular, impulse.linear)
 
-    def inertia(self, G: SymMat3) -> ArticulatedInertia:
-        """Return [[r x G r x^T, r x G], [., G]]: the Hessian with respect to spatial velocities."""
+    def inertia(self, hessian: PointHessian | EllipticHessian) -> ArticulatedInertia:
+        """Return [[r x G r x^T + G_omega, r x G], [., G]]: the Hessian with respect to spatial velocities."""
+        G = hessian.matrix()
         turned = self.arm.skew() @ Mat3(G.xx, G.xy, G.xz, G.xy, G.yy, G.yz, G.xz, G.yz, G.zz)
         columns = turned @ self.arm.skew().transpose()
-        return ArticulatedInertia(
-            SymMat3(columns.xx, columns.yy, columns.zz, columns.xy, columns.xz, columns.yz), turned, G
-        )
+        moments = SymMat3(columns.xx, columns.yy, columns.zz, columns.xy, columns.xz, columns.yz)
+        turning = hessian.turning
+        return ArticulatedInertia(moments if turning is None else moments + turning.matrix(), turned, G)
 
 
 @final
@@ -237,17 +247,6 @@ class RangeEnd(_Row):
         return Equality(self.row, target, -self.overlap, select(reached, self.stiffness, 0.0))
 
 
-def dyad(a: Vec3, factor: Scalar) -> SymMat3:
-    """Return factor a a^T."""
-    x, y, z = a.x * factor, a.y * factor, a.z * factor
-    return SymMat3(x * a.x, y * a.y, z * a.z, x * a.y, x * a.z, y * a.z)
-
-
-def _plus(S: SymMat3, c: Scalar) -> SymMat3:
-    """Return S + c 1."""
-    return SymMat3(S.xx + c, S.yy + c, S.zz + c, S.xy, S.xz, S.yz)
-
-
 # H = A + J^T G J of points on single bodies, limits and constraints.
 #
 # The Hessian of a point adds to the inertia of its body, and the rest are terms of joint variables: of single
@@ -286,6 +285,9 @@ def _add_row(H: Matrix, equality: Equality) -> None:
 # for points at the distance r from it: about the half size of a limb, or of the body where that is smaller,
 # as friction of small bodies would be too soft otherwise, and they would creep. Taken once, in the neutral
 # configuration, so that it is a constant.
+
+MIN_INVERSE_INERTIA = 1e-9
+"""The least inverse moment of inertia of a pair [1/(kg m^2)]: bodies that only slide cannot turn."""
 
 MAX_LEVER = 0.1
 """The greatest r of Eq. (1) [m]: about the half size of a limb."""
@@ -333,6 +335,21 @@ def point_inverse_masses(tree: Tree) -> list[Scalar]:
             square = linear.dot(linear) + s.angular.dot(s.angular) * lever
             for place, ratio in places:
                 total = total + square * inverse[place] * (ratio * ratio)
+        result.append(total * (1.0 / 3.0) * minimum(mass / least, 1.0))
+    return result
+
+
+def turning_inverse_inertias(tree: Tree) -> list[Scalar]:
+    """Return 1/3 sum |omega_j|^2 / A_jj of every body [1/(kg m^2)]: Eq. (1) for rotations, as a scale of
+    friction against turning."""
+    inverse, axes = joint_inverse_masses(tree), joint_axes(tree, _neutral(tree))
+    masses, least = _tree_masses(tree)
+    result: list[Scalar] = []
+    for body, mass in zip(tree.bodies, masses, strict=True):
+        total: Scalar = 0.0
+        for places, s in axes.columns(-1, body.index):
+            for place, ratio in places:
+                total = total + s.angular.dot(s.angular) * inverse[place] * (ratio * ratio)
         result.append(total * (1.0 / 3.0) * minimum(mass / least, 1.0))
     return result
 

@@ -15,21 +15,20 @@ bounds friction opposes slip. `position_correction` finds the displacement that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import dot
 from dalembert.contact.costs import (
-    MIN_SQUARED_PULL,
     Equality,
     JointDrive,
     JointLimit,
     Point,
     PointForce,
-    PointHessian,
     RangeEnd,
     factor_hessian,
 )
+from dalembert.contact.friction import EllipticHessian, FrictionLine, PointHessian, PointVector
 from dalembert.contact.point_set import PointSet
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
 from dalembert.scalar import (
@@ -43,11 +42,9 @@ from dalembert.scalar import (
     logical_or,
     loop,
     maximum,
-    minimum,
     select,
     sqrt,
 )
-from dalembert.spatial import Vec3
 
 # The linear system H x = b, H = H_0 + J^T G J, where J is of the points between two moving bodies.
 #
@@ -71,15 +68,15 @@ class _Gradients(NamedTuple):
     """x, the residual r of Eq. (1), the direction p, and r . r."""
 
     x: list[Scalar]
-    r: Family[Vec3]
-    p: Family[Vec3]
+    r: Family[PointVector]
+    p: Family[PointVector]
     square: Scalar
 
 
 def solve_newton_system(
     system: TreeSystem,
     points: PointSet,
-    hessian: Callable[[Row], PointHessian],
+    hessian: Callable[[Row], PointHessian | EllipticHessian],
     diagonal: Sequence[tuple[int, Scalar]],
     equalities: Sequence[Equality],
     b: Sequence[Scalar],
@@ -103,14 +100,14 @@ def solve_newton_system(
         )
         moved = points.motions(z)
 
-        def product(slope: Scalar, row: Row) -> tuple[Scalar, Vec3]:
+        def product(slope: Scalar, row: Row) -> tuple[Scalar, PointVector]:
             q = p[row] + roots[row].times(points.velocity(row, moved))
             return slope + p[row].dot(q), q
 
         slope, q = dynamic.scan(product, 0.0)
         alpha = at.square / maximum(slope, 1e-300)
 
-        def residual(total: Scalar, row: Row) -> tuple[Scalar, Vec3]:
+        def residual(total: Scalar, row: Row) -> tuple[Scalar, PointVector]:
             left = r[row] - q[row] * alpha
             return total + left.dot(left), left
 
@@ -156,7 +153,9 @@ class GaussProblem:
             end.add(end.impulse(end.velocity(v)), total)
         return total
 
-    def reaction(self, v: Sequence[Scalar], impulses: Family[Vec3], others: Sequence[Scalar]) -> list[Scalar]:
+    def reaction(
+        self, v: Sequence[Scalar], impulses: Family[PointVector], others: Sequence[Scalar]
+    ) -> list[Scalar]:
         """Return A v - p - J^T gamma - `others` `(nv,)`: what known variables need beside these impulses."""
         momenta, contact = (
             self.system.times(self.system.motion(v)),
@@ -184,7 +183,7 @@ class StepSolution(NamedTuple):
     v: list[Scalar]
     free: list[Scalar]
     correction: list[Scalar]
-    impulses: Family[Vec3]
+    impulses: Family[PointVector]
     work: Scalar
     memory: Family[list[Scalar]]
     residual: Scalar = 0.0
@@ -196,8 +195,7 @@ class StepSolution(NamedTuple):
 # Along v + alpha d the velocity of a point is u + alpha y, and all that its force needs is a few numbers:
 #
 #     gamma_n = max(0, g - alpha k s),    s = n . y,    g: gamma_n at alpha = 0, unlimited                 (1)
-#     |pull|^2 = P . P - alpha k_t (2 P . y - alpha k_t y_t . y_t),    P: the pull at alpha = 0            (2)
-#     y . f = s gamma_n + min(1, limit / |pull|) (P . y - alpha k_t y_t . y_t)                             (3)
+#     y . f = s gamma_n + the power of each part of friction (`FrictionLine`)                              (2)
 
 MAX_TRIAL_STEPS = 12
 """The most trial steps after the full step."""
@@ -207,44 +205,27 @@ TARGET_SLOPE_RATIO = 0.1
 
 
 class _Along(NamedTuple):
-    """The data of a point along the line: y, g, s, k s, P . P, P . y, k_t y_t . y_t, k_t and the limit of
-    its friction."""
+    """The data of a point along the line: y, g, s, k s and the parts of its friction."""
 
-    change: Vec3
+    change: PointVector
     pressing: Scalar
     opening: Scalar
     relief: Scalar
-    square: Scalar
-    work: Scalar
-    bend: Scalar
-    stiffness: Scalar
-    limit: Scalar
+    friction: list[FrictionLine]
 
     def power(self, alpha: Scalar) -> Scalar:
-        """Return y . f of Eq. (3)."""
-        normal = self.opening * maximum(self.pressing - alpha * self.relief, 0.0)
-        if is_zero(self.limit):
-            return normal
-        work = self.work - alpha * self.bend
-        square = self.square - alpha * (self.stiffness * (self.work + work))
-        ratio = minimum(self.limit / sqrt(maximum(square, MIN_SQUARED_PULL)), 1.0)
-        return normal + ratio * work
+        """Return y . f of Eq. (2)."""
+        total = self.opening * maximum(self.pressing - alpha * self.relief, 0.0)
+        for part in self.friction:
+            if not is_zero(part.limit):
+                total = total + part.power(alpha)
+        return total
 
 
-def _along(point: Point, u: Vec3, y: Vec3, friction_bound: Scalar) -> _Along:
-    opening, pull = point.normal.dot(y), point.pull(u)
-    across = y - point.normal * opening
-    return _Along(
-        y,
-        point.pressing(u),
-        opening,
-        point.stiffness * opening,
-        pull.dot(pull),
-        pull.dot(across),
-        point.friction_stiffness * across.dot(across),
-        point.friction_stiffness,
-        point.friction * friction_bound,
-    )
+def _along(point: Point, u: PointVector, y: PointVector, friction_bound: Scalar) -> _Along:
+    opening = point.normal_velocity(y)
+    lines = point.lines(u, y, friction_bound)
+    return _Along(y, point.pressing(u), opening, point.stiffness * opening, lines)
 
 
 def line_search(
@@ -337,7 +318,7 @@ class GaussSolution(NamedTuple):
     second bodies, and the relative residual."""
 
     v: list[Scalar]
-    u: Family[Vec3]
+    u: Family[PointVector]
     friction_bounds: Family[Scalar]
     forces: Family[PointForce]
     residual: Scalar
@@ -383,7 +364,7 @@ class _Iterate(NamedTuple):
 
     v: list[Scalar]
     momentum: list[Scalar]
-    u: Family[Vec3]
+    u: Family[PointVector]
     friction_bounds: Family[Scalar]
     r: list[Scalar]
     left: Scalar
@@ -470,14 +451,14 @@ def position_correction(
 
     def firmness(row: Row) -> Scalar:
         point = laws[row]
-        return select(point.normal.dot(u[row]) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0)
+        return select(point.normal_velocity(u[row]) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0)
 
-    def hessian(row: Row) -> PointHessian:
+    def hessian(row: Row) -> PointHessian | EllipticHessian:
         point, x = laws[row], u[row]
         G = point.hessian(x, bounds[row])
-        return G._replace(k_n=select(point.normal_impulse(x) > 0.0, G.k_n, firmness(row)))
+        return replace(G, k_n=select(point.normal_impulse(x) > 0.0, G.k_n, firmness(row)))
 
-    total = points.generalized(lambda row: laws[row].normal * (firmness(row) * overlaps[row]))
+    total = points.generalized(lambda row: laws[row].push(firmness(row) * overlaps[row]))
     diagonal = []
     for joint in problem.joints:
         own = joint.hessian(v[joint.place])

@@ -34,13 +34,18 @@ class Placed(NamedTuple):
 class ContactPair:
     """Two shapes that may touch, and the coefficients of their contact.
 
-    `friction`: the coefficient of sliding friction; `restitution`: the ratio of normal velocities.
+    `friction`: the coefficient of sliding friction, and `across` that along the second direction of the
+    surface, if it differs; `restitution`: the ratio of normal velocities; `torsion` and `rolling` [m]: the
+    bounds of friction against turning about the normal and across it, as ratios of torque to normal force.
     """
 
     first: Placed
     second: Placed
     friction: float
     restitution: float
+    torsion: float = 0.0
+    rolling: float = 0.0
+    across: float | None = None
 
 
 def pairs_of(
@@ -118,14 +123,26 @@ def _collidable(model: Model) -> list[Placed]:
 
 
 def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair:
+    """Return the pair with its coefficients: those given for it, else those of its shapes."""
     a, b = first.shape, second.shape
-    friction = max((own.friction[0] for own in (a, b) if own.friction is not None), default=USUAL_FRICTION[0])
-    restitution = max(a.restitution, b.restitution)
-    if given is not None and given.friction is not None:
-        friction = given.friction[0]
-    if given is not None and given.restitution is not None:
-        restitution = given.restitution
-    return ContactPair(first, second, friction, restitution)
+    own = [shape.friction for shape in (a, b) if shape.friction is not None]
+    friction: Sequence[float] = [max(column) for column in zip(*own, strict=True)] or USUAL_FRICTION
+    condim, restitution = max(a.condim, b.condim), max(a.restitution, b.restitution)
+    if given is not None:
+        friction = friction if given.friction is None else given.friction
+        condim = condim if given.condim is None else given.condim
+        restitution = restitution if given.restitution is None else given.restitution
+    slide, across, torsion, roll = pair_friction(friction, condim)
+    both = None if across == slide else across
+    return ContactPair(first, second, slide, restitution, torsion, roll, both)
+
+
+def pair_friction(friction: Sequence[float], condim: int) -> tuple[float, float, float, float]:
+    """Return sliding friction along both directions of a surface, torsional and rolling friction; zero for
+    those that `condim` leaves out."""
+    *sliding, torsion, roll = friction
+    slide, across = (sliding[0], sliding[-1]) if condim > 1 else (0.0, 0.0)
+    return slide, across, torsion if condim > 3 else 0.0, roll if condim > 4 else 0.0
 
 
 @final
@@ -216,7 +233,16 @@ def contact_points(poses: PerBody[Transform], pairs: Sequence[ContactPair]) -> l
     """
     pose = poses_of(poses)
     return [
-        Candidate(pair.first.body, pair.second.body, pair.friction, pair.restitution, point)
+        Candidate(
+            pair.first.body,
+            pair.second.body,
+            pair.friction,
+            pair.restitution,
+            point,
+            pair.across,
+            pair.torsion,
+            pair.rolling,
+        )
         for pair in pairs
         for point in closest_points(pair.first.shape, pose(pair.first), pair.second.shape, pose(pair.second))
     ]

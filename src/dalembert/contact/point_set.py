@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.contact.contacts import Contacts
-from dalembert.contact.costs import Point, PointHessian
+from dalembert.contact.costs import Point
+from dalembert.contact.friction import EllipticHessian, PointHessian, PointVector
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
 from dalembert.scalar import Family, Row, Rows, Scalar
-from dalembert.spatial import ArticulatedInertia, Force, Motion, Vec3
+from dalembert.spatial import ArticulatedInertia, Force, Motion
 
 
 @final
@@ -54,18 +55,17 @@ class PointSet:
         """Return the velocities of bodies about the common origin as rows."""
         return stack_motions(self.contacts, self.system, motion)
 
-    def velocity(self, row: Row, motions: Family[Motion]) -> Vec3:
+    def velocity(self, row: Row, motions: Family[Motion]) -> PointVector:
         """Return u of a point: the velocity of its second body relative to its first."""
         relative = motions[self.contacts.second[row]] - motions[self.contacts.first[row]]
-        u: Vec3 = relative.linear + relative.angular.cross(self.laws[row].arm)
-        return u
+        return self.laws[row].velocity(relative)
 
-    def velocities(self, motion: TreeMotion) -> Family[Vec3]:
+    def velocities(self, motion: TreeMotion) -> Family[PointVector]:
         """Return u of every point."""
         motions = self.motions(motion)
         return self.contacts.near.each(lambda row: self.velocity(row, motions))
 
-    def wrenches(self, impulse: Callable[[Row], Vec3], rows: Rows | None = None) -> dict[int, Force]:
+    def wrenches(self, impulse: Callable[[Row], PointVector], rows: Rows | None = None) -> dict[int, Force]:
         """Return the sums of impulses on the second bodies, and of their opposites on the first, about the
         common origin by bodies: of all points, or of some `rows`."""
         contacts = self.contacts
@@ -78,18 +78,20 @@ class PointSet:
         sums = (contacts.near if rows is None else rows).scatter(acting, contacts.bodies, Force.zero())
         return {body: sums.at(body) for body in self._touching()}
 
-    def generalized(self, impulse: Callable[[Row], Vec3]) -> list[Scalar]:
+    def generalized(self, impulse: Callable[[Row], PointVector]) -> list[Scalar]:
         """Return J^T of impulses."""
         return self.system.impulses(self.wrenches(impulse))
 
-    def inertias(self, hessian: Callable[[Row], PointHessian]) -> dict[int, ArticulatedInertia]:
+    def inertias(
+        self, hessian: Callable[[Row], PointHessian | EllipticHessian]
+    ) -> dict[int, ArticulatedInertia]:
         """Return the sum of the Hessians of the grounded points of each body."""
         contacts = self.contacts
         if self.grounded is None:
             return {}
 
         def added(row: Row) -> list[tuple[Row, ArticulatedInertia]]:
-            own = self.laws[row].inertia(hessian(row).matrix())
+            own = self.laws[row].inertia(hessian(row))
             both = [(contacts.second[row], own), (contacts.first[row], own)]
             return both if self._grounded_firsts else both[:1]
 

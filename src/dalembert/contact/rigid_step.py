@@ -17,7 +17,15 @@ from typing import NamedTuple
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.contact.contacts import Contacts
-from dalembert.contact.costs import Point, factor_hessian, inverse_tree_masses, point_inverse_masses
+from dalembert.contact.costs import (
+    MIN_INVERSE_INERTIA,
+    Point,
+    factor_hessian,
+    inverse_tree_masses,
+    point_inverse_masses,
+    turning_inverse_inertias,
+)
+from dalembert.contact.friction import PointVector
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, GaussSolution, StepSolution, position_correction, solve
 from dalembert.contact.options import Rigid
@@ -59,7 +67,7 @@ class Rebound(NamedTuple):
 
     v: list[Scalar]
     free: list[Scalar]
-    impulses: Family[Vec3]
+    impulses: Family[PointVector]
     work: Scalar
 
 
@@ -89,7 +97,7 @@ def rebound(
         return Rebound(v, v_free, near.each(lambda row: forces[row].impulse * s_0), work)
     normal = near.each(lambda row: forces[row].normal * s_0)
     more = _rebounding(points, normal, before, v_free, v, speed)
-    P_1 = points.generalized(lambda row: laws[row].normal * more[row])
+    P_1 = points.generalized(lambda row: laws[row].push(more[row]))
     change_1 = factors.solve(P_1).v
     a, b = dot(P_1, change_1), dot(P_1, v)
     b_steps = 0.5 * (b + dot(P_1, before) + s_0 * dot(P_1, change_0))
@@ -97,7 +105,7 @@ def rebound(
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
         v_free,
-        near.each(lambda row: forces[row].impulse * s_0 + laws[row].normal * (more[row] * s_1)),
+        near.each(lambda row: forces[row].impulse * s_0 + laws[row].push(more[row] * s_1)),
         work + s_1 * b + 0.5 * (s_1 * s_1) * a,
     )
 
@@ -125,8 +133,8 @@ def _rebounding(
     closing, faster, now = (points.velocities(points.system.motion(x)) for x in (before, v_free, v))
 
     def more(row: Row) -> Scalar:
-        n, e = points.laws[row].normal, points.contacts.restitution[row]
-        incoming, stopped, u = n.dot(closing[row]), n.dot(faster[row]), n.dot(now[row])
+        e, along = points.contacts.restitution[row], points.laws[row].normal_velocity
+        incoming, stopped, u = along(closing[row]), along(faster[row]), along(now[row])
         gained = maximum(u - stopped, 1e-9)
         wanted = maximum(-(e * incoming) - u, 0.0)
         ratio = minimum(wanted / gained, e + MAX_EXCESS_RATIO * (1.0 + e))
@@ -143,7 +151,8 @@ sway."""
 def solve_rigid_step(start: StepStart, contacts: Contacts, memory: Memory, settings: Rigid) -> StepSolution:
     """Solve a step with rigid contact.
 
-    `memory` of the previous step, four numbers a point: its impulse, and the normal impulse before that.
+    `memory` of the previous step, four numbers a point: its impulse, and the normal impulse before that;
+    where pairs resist turning three more, the impulse of its torque.
     """
     points, bounds = _points(start, contacts, memory, settings)
     problem = start.problem(points)
@@ -175,6 +184,8 @@ def _points(
     tree, bodies = system.axes.tree, contacts.bodies
     inverse_tree_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
     inverse_mass = bodies.stack([*point_inverse_masses(tree), 0.0])
+    turns = contacts.turning is not None
+    inverse_inertia = bodies.stack([*turning_inverse_inertias(tree), 0.0]) if turns else None
     motions = stack_motions(contacts, system, system.motion(start.v)) if contacts.rebounds else None
 
     def law(row: Row) -> Point:
@@ -191,6 +202,12 @@ def _points(
             bound = select(elastic, hits, bound)
         w = inverse_tree_mass[first] + inverse_tree_mass[second]
         w_t = inverse_mass[first] + inverse_mass[second]
+        remembered = None if memory is None else memory[row]
+        start, torque = _warm_start(point.normal, remembered)
+        turning = None
+        if contacts.turning is not None and inverse_inertia is not None:
+            w_r = maximum(inverse_inertia[first] + inverse_inertia[second], MIN_INVERSE_INERTIA)
+            turning = contacts.turning.law(row, 1.0 / (settings.friction_compliance * w_r), torque)
         return Point(
             arm,
             point.normal,
@@ -198,7 +215,9 @@ def _points(
             contacts.friction[row],
             stiffness=1.0 / (settings.compliance * w),
             friction_stiffness=1.0 / (settings.friction_compliance * w_t),
-            warm_start=_warm_start(point.normal, None if memory is None else memory[row]),
+            warm_start=start,
+            across=None if contacts.across is None else contacts.across[row],
+            turning=turning,
         )
 
     points = PointSet.of(contacts, system, law)
@@ -207,30 +226,32 @@ def _points(
     return points, contacts.near.each(pressed)
 
 
-def _warm_start(n: Vec3, remembered: Sequence[Scalar] | None) -> Vec3:
-    """Return the warm-start impulse of a point.
+def _warm_start(n: Vec3, remembered: Sequence[Scalar] | None) -> tuple[Vec3, Vec3]:
+    """Return the warm-start impulse of a point, and that of its torque.
 
     A contact that carried load in both of the last two steps starts from its last impulse, scaled by the
     recent decay; a contact that carried load in only one step was an impact and starts from zero.
     """
     if remembered is None:
-        return Vec3.zero()
-    x, y, z, earlier = remembered
+        return Vec3.zero(), Vec3.zero()
+    x, y, z, earlier, *torque = remembered
     last = Vec3(x, y, z)
     pressed = n.dot(last)
     decay = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
     start: Vec3 = (last + n * ((WARM_START_RATIO - 1.0) * pressed)) * decay
-    return start
+    return start, Vec3(*torque) * decay if torque else Vec3.zero()
 
 
-def _cached_impulses(points: PointSet, impulses: Family[Vec3], memory: Memory) -> Family[list[Scalar]]:
+def _cached_impulses(points: PointSet, impulses: Family[PointVector], memory: Memory) -> Family[list[Scalar]]:
     """Return what is remembered for the next step: impulses, and the normal impulses of the previous one."""
 
     def cached(row: Row) -> list[Scalar]:
+        last, torque = impulses[row].linear, impulses[row].angular
+        turning = [] if torque is None else [*torque]
         if memory is None:
-            return [*impulses[row], 0.0]
-        x, y, z, _ = memory[row]
-        return [*impulses[row], points.laws[row].normal.dot(Vec3(x, y, z))]
+            return [*last, 0.0, *turning]
+        x, y, z, *_ = memory[row]
+        return [*last, points.laws[row].normal.dot(Vec3(x, y, z)), *turning]
 
     return points.contacts.near.each(cached)
 

@@ -143,7 +143,7 @@ def _step_at(
     after = _step(tree, q, v, tau, dt, contacts, memory, conditions)
     places = range(len(candidates))
     return after._replace(
-        impulses=[after.impulses.at(k) for k in places], memory=[after.memory.at(k) for k in places]
+        impulses=[after.impulses.at(k).linear for k in places], memory=[after.memory.at(k) for k in places]
     )
 
 

@@ -223,13 +223,15 @@ class Coupling:
 class ShapePair:
     """Two shapes, by name, that may touch regardless of their masks and bodies.
 
-    `friction` (sliding, torsional, rolling) and `restitution` apply to this pair; None: those of the shapes.
+    `friction` (sliding, torsional, rolling; or four coefficients, sliding along both directions of the
+    surface, torsional, rolling), `restitution` and `condim` apply to this pair; None: those of the shapes.
     """
 
     first: str
     second: str
-    friction: tuple[float, float, float] | None = None
+    friction: tuple[float, ...] | None = None
     restitution: float | None = None
+    condim: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -27,7 +27,12 @@ from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
 from dalembert.model.poses import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.shapes import Shape
-from dalembert.model.shapes.shape import checked_friction, checked_restitution, checked_shape
+from dalembert.model.shapes.shape import (
+    checked_condim,
+    checked_pair_friction,
+    checked_restitution,
+    checked_shape,
+)
 from dalembert.model.springs import Spring, checked_spring, placed_spring
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
@@ -213,22 +218,26 @@ class ModelBuilder:
         first: str,
         second: str,
         *,
-        friction: tuple[float, float, float] | None = None,
+        friction: Sequence[float] | None = None,
         restitution: float | None = None,
+        condim: int | None = None,
     ) -> None:
         """Allow two shapes, by name, to touch regardless of their masks, exclusions and bodies.
 
-        `friction` (sliding, torsional, rolling) and `restitution` apply to this pair; by default those of the
-        shapes do.
+        `friction` (sliding, torsional, rolling), `restitution` and `condim` apply to this pair; by default
+        those of the shapes do. Four coefficients of friction are sliding along two directions of the
+        surface, torsional and rolling: the first direction is the world's y axis projected to the surface, or
+        the z axis where the normal is within 60 degrees of y.
         """
         what = f'add_contact_pair of "{first}" and "{second}"'
         for name in (first, second):
             checks.valid_name(name, "add_contact_pair: the name of a shape")
         if first == second:
             raise ModelError(f"{what} names one shape twice; a pair is two shapes")
-        mu = None if friction is None else checked_friction(friction, what)
+        mu = None if friction is None else checked_pair_friction(friction, what)
+        directions = None if condim is None else checked_condim(condim, what)
         e = None if restitution is None else checked_restitution(restitution, what)
-        self._contact_pairs.append(ShapePair(first, second, mu, e))
+        self._contact_pairs.append(ShapePair(first, second, mu, e, directions))
 
     def add_loop(
         self,

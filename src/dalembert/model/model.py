@@ -11,7 +11,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError
+from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError, items_of
 from dalembert.model import checks, configuration, coupling, surgery, topology, values
 from dalembert.model import poses as named_poses
 from dalembert.model.actuators import Actuator
@@ -308,29 +308,36 @@ class Model(Tree):
         self,
         height: float = 0.0,
         *,
-        friction: float | None = None,
+        friction: float | Sequence[float] | None = None,
         restitution: float = 0.0,
+        condim: int = 3,
         name: str = "ground",
     ) -> Model:
         """Return the model with a horizontal plane at z = height [m] fixed to the world.
 
-        `friction` is the coefficient of sliding friction. A contact uses the larger of the two shapes'
-        coefficients; if only one shape defines friction, its value is used, and if neither does, it is 1.
-        `restitution` is the ratio of normal velocities after and before an impact.
+        `friction` is the coefficient of sliding friction, or those of sliding, torsional [m] and rolling
+        friction [m], of which `condim` says how many act: 3, 4 or 6. A contact uses the larger of the two
+        shapes' coefficients; if only one shape defines friction, its value is used, and if neither does, it
+        is 1. `restitution` is the ratio of normal velocities after and before an impact.
 
         >>> da.models.humanoid().with_ground(friction=0.8).world_shapes[0].kind
         'plane'
         """
         if not checks.is_finite(height):
             raise ArgumentError(f"with_ground: height is {height!r}; give a finite number [m]")
-        if friction is not None and (not checks.is_finite(friction) or friction < 0.0):
-            wanted = "a finite number that is not negative, such as 0.8"
-            raise ArgumentError(f"with_ground: friction is {friction!r}; give {wanted}")
+        coefficients = None if friction is None else [*items_of(friction)]
+        if coefficients is not None:
+            if len(coefficients) not in (1, 3) or not all(
+                checks.is_finite(c) and c >= 0.0 for c in coefficients
+            ):
+                wanted = "a finite number that is not negative, such as 0.8, or three of them"
+                raise ArgumentError(f"with_ground: friction is {friction!r}; give {wanted}")
+            coefficients += USUAL_FRICTION[len(coefficients) :]
         if not checks.is_finite(restitution) or not 0.0 <= restitution <= 1.0:
             raise ArgumentError(f"with_ground: restitution is {restitution!r}; give a number from 0 to 1")
-        coefficients = None if friction is None else (friction, *USUAL_FRICTION[1:])
         place = Transform(Mat3.identity(), Vec3(0.0, 0.0, float(height)))
-        ground = Plane(name=name, placement=place, friction=coefficients, restitution=restitution)
+        surface: dict[str, Any] = {"friction": coefficients, "restitution": restitution, "condim": condim}
+        ground = Plane(name=name, placement=place, **surface)
         return values.rebuilt(self, world_shapes=(*self.world_shapes, ground))
 
     value = values.value

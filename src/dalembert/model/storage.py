@@ -211,7 +211,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "frames": ("add_frame", ("name", "body", "placement", "inertia")),
     "loops": ("add_loop", ("name", "predecessor", "successor", "joint", *LOOP_PLACEMENTS)),
     "couplings": ("add_coupling", ("name", "joints", "coefficients", "offset", "dependent")),
-    "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution")),
+    "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution", "condim")),
     "poses": ("add_pose", ("name", "positions")),
     "actuators": ("add_actuator", ("name", "gears", "gain", "bias", "control", "force")),
     "springs": ("add_spring", ("name", "points", "stiffness", "damping", "rest_length")),
@@ -221,7 +221,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 LATER_SECTIONS: Final = ("contact_pairs", "poses", "actuators", "springs")
 """Lists that models saved by earlier versions may lack."""
 
-OPTIONAL: Final = {("frames", "inertia")}
+OPTIONAL: Final = {("frames", "inertia"), ("contact_pairs", "condim")}
 """Entries that not every item of a list has."""
 
 READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
@@ -233,6 +233,7 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "shapes": Reader.shapes,
     "joints": Reader.names,
     **dict.fromkeys(("offset", "gain"), Reader.number),
+    "condim": lambda reader, key: reader.take(key),
     **dict.fromkeys(
         ("friction", "control", "force"),
         lambda reader, key: reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key),

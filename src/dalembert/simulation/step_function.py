@@ -43,6 +43,7 @@ from dalembert.scalar import (
     Row,
     Scalar,
     absolute,
+    is_zero,
     logical_and,
     logical_or,
     loop,
@@ -243,10 +244,15 @@ class StepPlan:
         """The names of the pair at each contact point, by number."""
         return self.scene.names(self.model)
 
+    @cached_property
+    def resists_turning(self) -> bool:
+        """Whether any pair has torsional or rolling friction."""
+        return any(not is_zero(x) for pair in self.pairs for x in (pair.torsion, pair.rolling))
+
     @property
     def remembered(self) -> int:
         """How many numbers the law remembers of a point."""
-        return 5 if isinstance(self.contact, Compliant) else 4
+        return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
 
     @cached_property
     def memory(self) -> list[list[float]]:
@@ -521,13 +527,14 @@ class StepPlan:
         """Return a row for each point that touches or nearly touches: number, force, position, gap."""
 
         def row_of(row: Row) -> list[Scalar]:
-            point, force = contacts.points[row], after.impulses[row] * rate
+            point, force = contacts.points[row], after.impulses[row].linear * rate
             return [*force, *point.position, point.gap]
 
         values = contacts.near.each(row_of)
 
         def shown(row: Row) -> Scalar:
-            pressed = after.impulses[row].dot(after.impulses[row]) > 0.0
+            impulse = after.impulses[row].linear
+            pressed = impulse.dot(impulse) > 0.0
             return logical_or(contacts.points[row].gap < RECORDED_GAP, pressed)
 
         return remember(contacts, values, shown, (self.kept_points, 7), like)[0]
@@ -592,7 +599,8 @@ class StepPlan:
         if contacts is not None:
             first = given["lasted"] <= 0.0
             mark = [select(first, FIRST_STEP_MARK, 0.0)] if isinstance(self.contact, Compliant) else []
-            memory = recall(contacts, given["memory"], [0.0] * 4 + mark, unless=first)
+            fresh = [0.0] * 4 + mark + [0.0] * (3 * self.resists_turning)
+            memory = recall(contacts, given["memory"], fresh, unless=first)
         after = contact_step(
             model,
             q,
@@ -673,7 +681,7 @@ def _loads(model: Model, contacts: Contacts, after: ContactStep, rate: Scalar) -
     """Return the sum of contact forces on every body `(n_bodies, 3)` [N]."""
 
     def forces(row: Row) -> list[tuple[Row, Vec3]]:
-        force = after.impulses[row] * rate
+        force = after.impulses[row].linear * rate
         return [(contacts.second[row], force), (contacts.first[row], -force)]
 
     sums = contacts.near.scatter(forces, contacts.bodies, Vec3.zero())

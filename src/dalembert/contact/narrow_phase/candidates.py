@@ -31,7 +31,9 @@ class ContactPoint(NamedTuple):
 class Candidate:
     """A contact point between two bodies (-1: the world) with the coefficients of the pair.
 
-    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64.
+    `friction`: Coulomb's mu; `restitution`: e of Featherstone 2008 Eq. 11.64; `across`: mu along the second
+    direction of the surface, None: the same; `torsion`, `rolling` [m]: friction against turning about the
+    normal and across it.
     """
 
     first: int
@@ -39,6 +41,9 @@ class Candidate:
     friction: Scalar
     restitution: Scalar
     point: ContactPoint
+    across: Scalar | None = None
+    torsion: Scalar = 0.0
+    rolling: Scalar = 0.0
 
 
 # Branch-free selection and normalisation: every result is finite for any placement.

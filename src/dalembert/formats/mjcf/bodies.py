@@ -367,8 +367,7 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
     rgba, material = floats(m.geom_rgba[g]), int(m.geom_matid[g])
     if rgba == DEFAULT_RGBA and material >= 0:
         rgba = floats(m.mat_rgba[material])
-    # With condim 1 a geom has no friction, so that the other geom decides.
-    friction = [max(0.0, x) if m.geom_condim[g] > 1 else 0.0 for x in floats(m.geom_friction[g])]
+    friction = [max(0.0, x) for x in floats(m.geom_friction[g])]
     options: dict[str, Any] = {
         "name": name,
         "placement": placement,
@@ -376,6 +375,7 @@ def _shape(compiled: Compiled, g: int, placement: Transform, *, paired: bool) ->
         "visual": int(m.geom_group[g]) < FIRST_HIDDEN_GROUP,
         "collision": collides and not compiled.contact_is_off,
         "friction": None if _has_default_friction(m, g) else tuple(friction),
+        "condim": int(m.geom_condim[g]),
         "group": int(m.geom_contype[g]) & ALL_GROUPS,
         "collides_with": int(m.geom_conaffinity[g]) & ALL_GROUPS,
         "link": _merged_link(compiled, int(m.geom_bodyid[g])),
@@ -453,12 +453,6 @@ def add_contact(builder: ModelBuilder, compiled: Compiled, plan: Plan) -> None:
         report.note("ignored: priorities of geoms; the larger friction of two shapes holds")
     if any(m.geom_contype) or m.npair:
         report.note("ignored: parameters of contact other than friction")
-    turning = sum(int(dim) > 3 for dim in m.geom_condim) + sum(int(dim) > 3 for dim in m.pair_dim)
-    if turning and not compiled.contact_is_off:
-        report.warn(
-            f"torsional and rolling friction of {turning} geoms or pairs (condim 4 or 6) are kept with the "
-            "shapes, but contact has sliding friction only: spinning and rolling on a point are not slowed"
-        )
 
 
 def _links_on(compiled: Compiled, body: str) -> list[str]:
@@ -478,9 +472,12 @@ def _add_pairs(builder: ModelBuilder, compiled: Compiled) -> None:
             compiled.report.note(f"ignored: {what}, one of which is not a shape")
             continue
         slide, across, torsion, roll, roll_across = floats(m.pair_friction[k])
-        if m.pair_dim[k] == 1:
+        condim = int(m.pair_dim[k])
+        if condim == 1:
             slide = across = torsion = roll = roll_across = 0.0
-        if slide != across or roll != roll_across:
-            same = f"friction is the same in all directions here, {slide:g} and {roll:g}"
-            compiled.report.note(f"{what}: {same}")
-        builder.add_contact_pair(first, second, friction=(slide, torsion, roll))
+        if condim == 6 and roll != roll_across:
+            larger = max(roll, roll_across)
+            compiled.report.note(f"{what}: rolling friction is the same in all directions here, {larger:g} m")
+            roll = larger
+        sliding = (slide,) if slide == across else (slide, across)
+        builder.add_contact_pair(first, second, friction=(*sliding, torsion, roll), condim=condim)

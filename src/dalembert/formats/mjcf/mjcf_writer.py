@@ -181,6 +181,11 @@ def _stack(items: Sequence[Item]) -> tuple[Transform, list[tuple[Step, Vec3, Vec
     return T, found[::-1]
 
 
+def _condim(friction: Sequence[float] | None, condim: int) -> int:
+    """Return the condim of a geom or pair; 1 without any friction, of which MuJoCo's least is 1e-5."""
+    return 1 if friction is not None and not any(friction) else condim
+
+
 def _placement(X: Any) -> dict[str, str]:
     """Return `pos` and `quat` of a placement."""
     X = X.as_transform()
@@ -471,8 +476,9 @@ class _Writer:
             attributes["priority"] = str(DEFAULT_FRICTION_PRIORITY)
         else:
             attributes["friction"] = numbers(shape.friction)
-            if not any(shape.friction):
-                attributes["condim"] = "1"
+        condim = _condim(shape.friction, shape.condim)
+        if condim != 3:
+            attributes["condim"] = str(condim)
         for key, mask in (("contype", shape.group), ("conaffinity", shape.collides_with)):
             own = mask if shape.collision else 0
             if own != 1:
@@ -538,6 +544,8 @@ class _Writer:
         A body that was stacked on another has no shape to touch anything with.
         """
         elements: list[tuple[str, dict[str, str]]] = []
+        placed = [*self.model.world_shapes, *(shape for body in self.model.bodies for shape in body.shapes)]
+        condims = {shape.name: shape.condim for shape in placed}
         for pair in self.model.contact_pairs:
             what = f'contact pair of "{pair.first}" and "{pair.second}"'
             if not {pair.first, pair.second} <= self.geoms:
@@ -546,9 +554,12 @@ class _Writer:
             self.xml.lose(pair.restitution, f"{what}: restitution is left out")
             attributes = {"geom1": pair.first, "geom2": pair.second}
             if pair.friction is not None:
-                slide, torsion, roll = pair.friction
-                attributes["friction"] = numbers([slide, slide, torsion, roll, roll])
-                attributes["condim"] = "3" if any(pair.friction) else "1"
+                *sliding, torsion, roll = pair.friction
+                attributes["friction"] = numbers([sliding[0], sliding[-1], torsion, roll, roll])
+            if pair.friction is not None or pair.condim is not None:
+                own = max(condims[pair.first], condims[pair.second])
+                condim = own if pair.condim is None else pair.condim
+                attributes["condim"] = str(_condim(pair.friction, condim))
             elements.append(("pair", attributes))
         for first, second in self.model.contact_exclusions:
             if {first, second} <= self.written:

@@ -22,6 +22,10 @@ ALL_GROUPS = 2**32 - 1
 USUAL_FRICTION = (1.0, 0.005, 0.0001)
 """Coefficients of sliding, torsional and rolling friction between two shapes of which neither has its own."""
 
+CONDIMS = (1, 3, 4, 6)
+"""The numbers of directions in which a contact may act: the normal; the surface; turning about the normal;
+and turning across it."""
+
 
 def positive(value: Any, what: str) -> float:
     if not is_finite(value) or value <= 0.0:
@@ -44,6 +48,26 @@ def checked_friction(given: Any, what: str) -> tuple[float, float, float]:
     return float(numbers[0]), float(numbers[1]), float(numbers[2])
 
 
+def checked_pair_friction(given: Any, what: str) -> tuple[float, ...]:
+    """Return the three coefficients of a pair, or four, after checking them."""
+    numbers = items_of(given)
+    if len(numbers) != 4:
+        return checked_friction(given, what)
+    if not all(is_finite(c) and c >= 0.0 for c in numbers):
+        raise ModelError(f"{what}: friction is {given!r}; give finite numbers, none negative")
+    return tuple(float(c) for c in numbers)
+
+
+def checked_condim(given: Any, what: str) -> int:
+    """Return the number of directions in which a contact acts after checking it."""
+    if isinstance(given, bool) or given not in CONDIMS:
+        raise ModelError(
+            f"{what}: condim is {given!r}; give 1 (no friction), 3 (sliding), 4 (and torsional) or 6 (and "
+            "rolling friction)"
+        )
+    return int(given)
+
+
 def checked_restitution(given: Any, what: str) -> float:
     """Return the coefficient of restitution after checking it."""
     if not is_finite(given) or not 0.0 <= given <= 1.0:
@@ -55,9 +79,12 @@ def checked_restitution(given: Any, what: str) -> float:
 class Shape(ABC):
     """Abstract base: the shape's placement on its body, its appearance, and its contact properties.
 
-    `friction` holds the sliding, torsional and rolling coefficients. With None the other shape's are used,
-    and between two such shapes `USUAL_FRICTION`. (Contact uses the sliding coefficient; the others are kept
-    for files.) `restitution` is the ratio of normal velocities. `group` and `collides_with` are bit masks:
+    `friction` holds the coefficients of sliding friction, a number, and of torsional and rolling friction,
+    lengths [m]: a torque is at most that times the normal force. A contact uses the larger coefficients of
+    its two shapes, those of the other shape if one has None, and `USUAL_FRICTION` if both do. `condim` is the
+    number of directions in which it acts, the larger of the two: 1, no friction; 3, sliding friction; 4,
+    torsional friction too; 6, rolling friction too. `restitution` is the ratio of normal velocities. `group`
+    and `collides_with` are bit masks:
     shapes a and b may touch if a.group & b.collides_with or b.group & a.collides_with is not zero, and both
     have `collision`. `link` names the link of a file that the shape belongs to, if that was merged into
     another body.
@@ -71,6 +98,7 @@ class Shape(ABC):
     visual: bool = True
     collision: bool = True
     friction: tuple[float, float, float] | None = None
+    condim: int = 3
     restitution: float = 0.0
     group: int = 1
     collides_with: int = 1
@@ -97,6 +125,7 @@ class Shape(ABC):
         self._put("rgba", tuple(float(c) for c in colour))
         if self.friction is not None:
             self._put("friction", checked_friction(self.friction, self.kind))
+        self._put("condim", checked_condim(self.condim, self.kind))
         self._put("restitution", checked_restitution(self.restitution, self.kind))
 
     @abstractmethod
