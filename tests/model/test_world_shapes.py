@@ -275,7 +275,8 @@ def test_bad_input_is_refused(build: Callable[[], Any], kind: type[DalembertErro
         ('["hand", "world"]', '["hand", 3]', "must be a string"),
         ('"type": "plane"', '"type": "plain"', 'nearest: "plane"'),
         ('"group": 2', '"group": "2"', "bit mask"),
-        ('"restitution": 0.25}', '"restitution": 0.25, "more": 1}', "unknown entries"),
+        ('"condim": 3', '"condim": 5', "condim is 5; give 1"),
+        ('"restitution": 0.25,', '"restitution": 0.25, "more": 1,', "unknown entries"),
     ],
 )
 def test_damaged_texts_are_refused(old: str, new: str, message: str) -> None:
