@@ -322,3 +322,84 @@ def test_parts_of_a_figure_collide_unless_told_otherwise(capsys, tmp_path):
     facts = told(capsys, path, "--duration", 0.01, "--no-self-collision")
     assert facts["contact"]["pairs"] == 3
     assert any("--no-self-collision" in note for note in facts["notes"])
+
+
+def quadruped(legs: int = 4, lower: float = -0.6) -> str:
+    """A trunk of 4 kg 0.3 m above its feet on straight legs, as URDF, which has no pose of its own."""
+    leg = """
+      <link name="leg{i}"><inertial><origin xyz="0 0 -0.15"/><mass value="0.5"/>
+        <inertia ixx="0.004" iyy="0.004" izz="0.001" ixy="0" ixz="0" iyz="0"/></inertial>
+        <collision><origin xyz="0 0 -0.15"/><geometry><box size="0.04 0.04 0.3"/></geometry></collision>
+      </link><joint name="hip{i}" type="revolute"><parent link="trunk"/><child link="leg{i}"/>
+        <origin xyz="{x} {y} -0.05"/><axis xyz="0 1 0"/>
+        <limit lower="{lower}" upper="0.8" velocity="20" effort="100"/></joint>"""
+    ends = [(0.2, 0.15), (0.2, -0.15), (-0.2, 0.15), (-0.2, -0.15)][:legs]
+    each = "".join(leg.format(i=i, x=x, y=y, lower=lower) for i, (x, y) in enumerate(ends))
+    return f"""<robot name="walker"><link name="trunk"><inertial><mass value="4"/>
+      <inertia ixx="0.05" iyy="0.08" izz="0.08" ixy="0" ixz="0" iyz="0"/></inertial>
+      <collision><geometry><box size="0.5 0.2 0.1"/></geometry></collision></link>{each}</robot>"""
+
+
+def test_a_robot_on_legs_floats_and_stands_where_an_arm_stays_fixed(capsys, tmp_path):
+    path, out = tmp_path / "walker.urdf", tmp_path / "walker.npz"
+    path.write_text(quadruped())
+    facts = told(capsys, path, "--hold", "--duration", 1, "-o", out)
+    assert any("its base floats, since it stands on leg0" in note for note in facts["notes"])
+    found = da.Trajectory.load(out)
+    assert found.q[0, 2] == pytest.approx(0.35)
+    assert found.q[-1, 2] == pytest.approx(0.35, abs=5e-3)
+    assert np.abs(found.v[-1]).max() < 1e-2
+    assert facts["contact"]["upward_force_at_end"] == pytest.approx(6.0 * 9.81, rel=1e-2)
+    facts = told(capsys, path, "--root", "fixed", "--duration", 0.1)
+    assert facts["contact"] is None
+    path.write_text(quadruped(legs=1))
+    facts = told(capsys, path, "--duration", 0.1)
+    assert any("its base is fixed to the world" in note for note in facts["notes"])
+
+
+def test_neutral_positions_outside_limits_are_not_where_joints_start(capsys, tmp_path):
+    path, out = tmp_path / "walker.urdf", tmp_path / "walker.npz"
+    path.write_text(quadruped(lower=0.3))
+    facts = told(capsys, path, "--root", "fixed", "--hold", "--duration", 0.1, "-o", out)
+    assert any("inside their limits" in note and "hip0" in note for note in facts["notes"])
+    np.testing.assert_allclose(da.Trajectory.load(out).q[0], 0.35)
+    (tmp_path / "srdf").mkdir()
+    (tmp_path / "urdf").mkdir()
+    joints = "".join(f'<joint name="hip{i}" value="0.5"/>' for i in range(4))
+    srdf = f'<robot name="walker"><group_state name="standing" group="all">{joints}</group_state></robot>'
+    (tmp_path / "srdf" / "walker.srdf").write_text(srdf)
+    path = path.rename(tmp_path / "urdf" / "walker.urdf")
+    facts = told(capsys, path, "--root", "fixed", "--duration", 0.1, "-o", out, "--force")
+    assert any('the pose "standing"' in note for note in facts["notes"])
+    np.testing.assert_allclose(da.Trajectory.load(out).q[0], 0.5)
+    told(capsys, path, "--root", "fixed", "--pose", "neutral", "--duration", 0.1, "-o", out, "--force")
+    np.testing.assert_array_equal(da.Trajectory.load(out).q[0], 0.0)
+
+
+def test_an_arm_that_motors_hold_does_not_sag(capsys, tmp_path):
+    """The reference of the servos is ahead of the pose by what the weight takes."""
+    out = tmp_path / "held.npz"
+    told(capsys, "arm6", "--hold", "--duration", 1, "-o", out)
+    found = da.Trajectory.load(out)
+    np.testing.assert_allclose(found.q[-1], found.q[0], atol=1e-9)
+
+
+def test_parts_that_overlap_at_the_start_pass_through_each_other(capsys, tmp_path):
+    """As drawn parts of a hip do: they would be pushed apart for ever."""
+    path = tmp_path / "walker.urdf"
+    wide = quadruped().replace('<box size="0.04 0.04 0.3"/>', '<box size="0.04 0.31 0.3"/>', 2)
+    path.write_text(wide)
+    facts = told(capsys, path, "--hold", "--duration", 0.2)
+    assert any("overlap at the start" in note and "leg0 and leg1" in note for note in facts["notes"])
+    assert facts["contact"]["deepest_overlap"] < 1e-3
+    path.write_text(quadruped())
+    assert not any("overlap" in note for note in told(capsys, path, "--duration", 0.01)["notes"])
+
+
+def test_joints_that_move_no_mass_are_locked(capsys, tmp_path):
+    path = tmp_path / "walker.urdf"
+    finger = """<link name="finger"/><joint name="tip" type="continuous"><parent link="leg0"/>
+      <child link="finger"/><axis xyz="1 0 0"/></joint></robot>"""
+    path.write_text(quadruped().replace("</robot>", finger))
+    facts = told(capsys, path, "--hold", "--duration", 0.1)
+    assert any("locked: tip" in note for note in facts["notes"])

@@ -39,6 +39,18 @@ def test_the_lowest_point_of_every_solid_is_over_the_plane_as_coal_says(solid):
     np.testing.assert_allclose(points.normal[0], normals, atol=1e-9)
 
 
+def test_a_sole_with_a_rounded_rim_stands_on_its_four_corners():
+    """Not on one point at a time: the rim is higher, if only by 0.9 mm in 10 mm."""
+    sole = [(x, y, 0.0) for x in (-0.1, 0.1) for y in (-0.05, 0.05)]
+    rim = [(1.1 * x, 1.2 * y, 0.9e-3) for x, y, _ in sole]
+    mesh = ConvexMesh([*sole, *rim, *[(x, y, 0.05) for x, y, _ in rim]])
+    pose = identity(1)
+    pose.p[2] = -1e-5
+    points = points_between(da.shapes.Plane(), identity(1), mesh, pose)
+    corners = points.position[points.gap[:, 0] < 0.0, :2, 0]
+    assert {(round(x, 3), round(y, 3)) for x, y in corners} == {(x, y) for x, y, _ in sole}
+
+
 def test_a_cylinder_stands_on_three_points_and_lies_on_two():
     rng = np.random.default_rng(22)
     n, cylinder = 100, da.shapes.Cylinder(0.25, 0.8)

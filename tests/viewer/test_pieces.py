@@ -113,3 +113,20 @@ def test_obj_files_are_drawn_in_their_own_colours_where_the_model_has_none(tmp_p
     assert red["colour"] == [1.0, 0.0, 0.0, 1.0]
     for shape in drawn(tmp_path / "a.obj", rgba=(0.0, 1.0, 0.0, 1.0)):
         assert shape["colour"] == [0.0, 1.0, 0.0, 1.0]
+
+
+def test_a_link_whose_visual_mesh_is_missing_is_drawn_as_it_collides():
+    """Though another link of the same body is drawn."""
+    from dalembert.viewer.drawing import drawing_of
+
+    builder = da.ModelBuilder()
+    shapes = [
+        da.shapes.Mesh("missing.stl", name="skin", link="arm", collision=False),
+        da.shapes.Capsule(0.1, 0.5, name="arm", link="arm", visual=False),
+        da.shapes.Sphere(0.1, name="hand", link="hand", collision=False),
+        da.shapes.Box((0.1, 0.1, 0.1), name="palm", link="hand", visual=False),
+    ]
+    solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), (0.01, 0.01, 0.01))
+    builder.add_body("arm", "world", da.Revolute(), inertia=solid, shapes=shapes)
+    drawn = {entry["name"]: not entry["collision"] for entry in drawing_of(builder.build()).shapes}
+    assert drawn == {"arm": True, "hand": True, "palm": False}

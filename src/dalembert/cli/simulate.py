@@ -3,47 +3,27 @@
 import argparse
 import contextlib
 import importlib.util
-import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Final, final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 import dalembert as da
-from dalembert.api.constraints import close_loops
-from dalembert.cli import content as files
 from dalembert.cli.content import complain, finite, say, say_json, table, understanding
-from dalembert.cli.parser import Push
-from dalembert.contact.pairs import ContactPair
-from dalembert.errors import ArgumentError, DalembertError, FileError, UnknownNameError
-from dalembert.formats.meshes import with_hulls
-from dalembert.formats.mjcf import INITIAL_POSE, read_mjcf
-from dalembert.formats.npz import open_archive
-from dalembert.formats.resources import read_regular_file
-from dalembert.model.configuration import normalize
+from dalembert.cli.scenario import Scenario, scenario
+from dalembert.errors import ArgumentError, DalembertError
 from dalembert.simulation import SimulationWarning
-
-Array = npt.NDArray[np.float64]
 
 ENDINGS: Final = (".npz", ".parquet", ".html", ".htm")
 DEFAULT_FRAME_TIME: Final = 0.01
 """Time between frames [s] unless `--every` says otherwise."""
 PROGRESS_BAR_WIDTH: Final = 30
 """Characters of the progress bar."""
-RANDOM_VELOCITY_STD: Final = 0.5
-"""Standard deviation of random velocities [rad/s, m/s]."""
-SERVO_SAG: Final = 0.03
-"""Deflection [rad] of a servo under the weight of the whole figure; a tenth of it [m] for a sliding joint."""
-MJCF: Final = (".xml", ".mjcf")
-MAX_STATE_FILE_BYTES: Final = 1 << 28
-"""Larger files with a pose are refused."""
 
 
 def run(options: argparse.Namespace) -> int:
@@ -102,223 +82,6 @@ def _require_writable(outputs: list[Path]) -> None:
             raise ArgumentError(f"{path}: writing .parquet needs pyarrow: pip install 'dalembert[parquet]'")
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Scenario:
-    """The model, its start, contact and servos; `notes` say what was chosen for the caller."""
-
-    model: da.Model
-    q: Array
-    v: Array
-    contact: Any
-    pairs: tuple[ContactPair, ...]
-    servo: Any
-    notes: tuple[str, ...]
-
-    def forces(self, pushes: list[Push], steps: int, dt: float) -> Array | None:
-        """Return the pushes as a stream `(steps, n_bodies, 6)`."""
-        if not pushes:
-            return None
-        found = np.zeros((steps, len(self.model.bodies), 6))
-        time = np.arange(steps) * dt
-        for item in pushes:
-            if not self.model.bodies.has(item.body):
-                raise UnknownNameError.of("body", item.body, self.model.bodies.names)
-            during = (time > item.at - 0.5 * dt) & (time < item.at + item.lasting - 0.5 * dt)
-            if not during.any():
-                raise ArgumentError(
-                    f'the push on "{item.body}" at {item.at:g} s for {item.lasting:g} s meets none of the '
-                    f"{steps} steps of {dt:g} s"
-                )
-            found[during, self.model.bodies[item.body].index, 3:] += item.force
-        return found
-
-
-def scenario(options: argparse.Namespace) -> Scenario:
-    """Return the model with its ground, its start, contact and motors."""
-    found = files.content([options.file], options)
-    model, notes = found.model, []
-    free = [body for body in model.bodies if isinstance(body.joint, da.Free)]
-    root = next((body for body in free if body.parent < 0), None)
-    touching = any(shape.collision for body in model.bodies for shape in body.shapes)
-    grounded = False
-    wanted = options.contact != "none" and not options.no_ground
-    if wanted and touching and root is not None and not model.world_shapes:
-        model, grounded = model.with_ground(), True
-        notes.append("a ground is put under it, z = 0")
-    contact = options.contact
-    if contact is None:
-        ground = any(
-            isinstance(shape, da.shapes.Plane | da.shapes.HeightField) for shape in model.world_shapes
-        )
-        contact = "rigid" if touching and (ground or (free and model.world_shapes)) else "none"
-        if contact == "none" and touching:
-            notes.append("nothing touches anything (--contact rigid: it does)")
-    pairs: tuple[ContactPair, ...] = ()
-    law = None
-    if contact != "none":
-        try:
-            model = with_hulls(model)
-        except FileError as error:
-            remedy = "(--allow FOLDER), or simulate without contact: --contact none"
-            raise FileError(f"{error} {remedy}") from error
-        pairs = _pairs(model, self_collision=options.self_collision)
-        kind = da.contact.Rigid if contact == "rigid" else da.contact.Compliant
-        law = kind(pairs=pairs) if pairs else kind(self_collision=False)
-        if not pairs:
-            notes.append("nothing of it can touch anything")
-        if not options.self_collision and len(pairs) < len(da.contact.pairs_of(model)):
-            notes.append("its parts pass through each other (--no-self-collision)")
-    q, v = _pose(model, options)
-    if grounded or options.initial_height is not None:
-        # Up to the height of the lowest point above the added ground; in a world of its own, by the height.
-        if root is None:
-            raise ArgumentError(
-                "--initial-height lifts a free root; this model has none (--root floating makes one)"
-            )
-        lift = options.initial_height or 0.0
-        if grounded and pairs:
-            below = [pair for pair in pairs if min(pair.first.body, pair.second.body) < 0]
-            lift -= float(da.contact.distances(model, q, pairs=below).gap.min())
-        q = np.array(q)
-        q[root.q_slice.start + 2] += lift
-    q, v = _random_velocities(model, q, v, options, notes)
-    servo = _servo(model, options, notes)
-    return Scenario(model, q, v, law, pairs, servo, tuple(notes))
-
-
-def _pairs(model: da.Model, *, self_collision: bool) -> tuple[ContactPair, ...]:
-    """Return the pairs that may touch: with the world, with other figures, on request within a figure."""
-    found = da.contact.pairs_of(model)
-    if self_collision:
-        return found
-    roots: list[int] = []
-    for body in model.bodies:
-        roots.append(body.index if body.parent < 0 else roots[body.parent])
-
-    def figure(body: int) -> int:
-        return -1 if body < 0 else roots[body]
-
-    return tuple(pair for pair in found if figure(pair.first.body) != figure(pair.second.body))
-
-
-def _pose(model: da.Model, options: argparse.Namespace) -> tuple[Array, Array]:
-    """Return q and v of the start."""
-    name = options.pose or (INITIAL_POSE if model.poses.has(INITIAL_POSE) else "neutral")
-    if name == "neutral" or model.poses.has(name):
-        return model.pose(name), _keyframe_velocities(model, name, options)
-    ending = Path(name).suffix.lower()
-    if ending == ".npz":
-        return _read_stored_state(model, Path(name))
-    if ending == ".json":
-        return _read_json_state(model, Path(name))
-    if model.poses:
-        raise UnknownNameError.of("pose", name, ("neutral", *model.poses.names))
-    raise ArgumentError(f'--pose {name}: give "neutral", a pose of the file, or a .json or .npz file')
-
-
-def _keyframe_velocities(model: da.Model, name: str, options: argparse.Namespace) -> Array:
-    """Return v of a keyframe of an MJCF file; zero for other poses."""
-    if Path(options.file).suffix.lower() in MJCF and name not in ("neutral", INITIAL_POSE):
-        for frame in read_mjcf(options.file, **files.model_options(options)).keyframes:
-            if frame.name == name:
-                return np.asarray(frame.v)
-    return np.zeros(model.nv)
-
-
-def _read_stored_state(model: da.Model, path: Path) -> tuple[Array, Array]:
-    """Read the last frame (of the first sample) of a trajectory, or arrays q and v."""
-    with open_archive(path) as archive:
-        arrays = {name: archive.array(name, "fi") for name in ("q", "v") if name in archive.names}
-    if "q" not in arrays:
-        raise FileError(f"{path} holds no array q")
-    for name, array in tuple(arrays.items()):
-        if not array.ndim or not array.size:
-            raise FileError(f"{path}: {name} has the shape {array.shape}; it holds no state")
-        if array.ndim > 1:
-            arrays[name] = array.reshape(-1, *array.shape[-2:])[0, -1]
-    return _require_fitting(model, str(path), arrays["q"], arrays.get("v", np.zeros(model.nv)))
-
-
-def _read_json_state(model: da.Model, path: Path) -> tuple[Array, Array]:
-    """Read a list of nq numbers, {"q": […], "v": […]}, or values by the names of joints."""
-    text = read_regular_file(str(path), limit=MAX_STATE_FILE_BYTES)
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise FileError(f"{path} is no JSON: {error}") from error
-    if isinstance(given, list):
-        given = {"q": given}
-    if not isinstance(given, dict):
-        raise FileError(f"{path}: expected a list of {model.nq} numbers, or values by the names of joints")
-    q, v = np.array(model.neutral()), np.zeros(model.nv)
-    try:
-        if "q" in given:
-            given_q, given_v = (np.array(x, float) for x in (given["q"], given.get("v", v)))
-            return _require_fitting(model, str(path), given_q, given_v)
-        for name, value in given.items():
-            if not model.joints.has(name):
-                raise UnknownNameError.of("joint", name, model.joints.names)
-            q[model.joints[name].body.q_slice] = np.array(value, float)
-    except (ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, DalembertError):
-            raise
-        raise FileError(f"{path}: {error}") from error
-    return _require_fitting(model, str(path), q, v)
-
-
-def _require_fitting(model: da.Model, path: str, q: Array, v: Array) -> tuple[Array, Array]:
-    for name, array, size in (("q", q, model.nq), ("v", v, model.nv)):
-        if array.shape != (size,):
-            raise FileError(f"{path}: {name} has the shape {array.shape}; this model takes ({size},)")
-        if not np.isfinite(array).all():
-            raise FileError(f"{path}: {name} holds numbers that are not finite")
-    return np.array(normalize(model, q.tolist())), v
-
-
-def _random_velocities(
-    model: da.Model, q: Array, v: Array, options: argparse.Namespace, notes: list[str]
-) -> tuple[Array, Array]:
-    """Return the start of every sample, with random velocities if a seed is given."""
-    seed, samples = options.seed, options.samples
-    if seed is None and samples is None:
-        return q, v
-    if seed is None:
-        seed = 0
-        notes.append("samples differ by random velocities of seed 0")
-    shape = () if samples is None else (samples,)
-    v = v + RANDOM_VELOCITY_STD * np.random.default_rng(seed).standard_normal((*shape, model.nv))
-    q = np.array(np.broadcast_to(q, (*shape, model.nq)))
-    if model.loops or model.constraints:
-        closed = close_loops(model, q, v)
-        return np.asarray(closed[0]), np.asarray(closed[1])
-    return q, v
-
-
-def _servo(model: da.Model, options: argparse.Namespace, notes: list[str]) -> Any:
-    if options.pd is not None:
-        kp, kd = options.pd
-        return da.control.Servo(kp=kp, kd=kd)
-    if not options.hold:
-        return None
-    gravity = float(np.linalg.norm([float(x) for x in model.gravity])) or 9.81
-    weight = gravity * float(model.total_mass)
-    poses = da.forward_kinematics(model, model.neutral())
-    centers = np.array([[float(x) for x in body.inertia.com.to_list()] for body in model.bodies])
-    centers = poses.translation + np.einsum("bij,bj->bi", poses.rotation, centers)
-    reach = float(np.linalg.norm(centers - poses.translation[:, np.newaxis], axis=2).max())
-    kp = np.zeros(model.nv)
-    for body in model.bodies:
-        actuated = body.dependence is None and body.joint_name in model.actuated
-        if actuated and not isinstance(body.joint, da.Free):
-            columns = body.joint.subspace(body.joint.neutral())
-            turning = [any(abs(float(x)) > 0.0 for x in column.to_list()[:3]) for column in columns]
-            stiffness = weight * max(reach, 0.1) / SERVO_SAG, weight / (0.1 * SERVO_SAG)
-            kp[body.v_slice] = np.where(turning, *stiffness)
-    notes.append(f"motors hold the start, kp up to {kp.max(initial=0.0):.3g}, kd a tenth of it")
-    return da.control.Servo(kp=kp, kd=0.1 * kp)
-
-
 def _simulate(
     chosen: Scenario, options: argparse.Namespace
 ) -> tuple[da.Trajectory, dict[str, Any], list[str]]:
@@ -362,6 +125,7 @@ def _simulate(
         "real_time_factor": samples * trajectory.duration / took,
     }
     said = [str(item.message).removeprefix("rollout: ") for item in caught]
+    said = [text.replace('give contact="rigid" or "compliant"', "give --contact rigid") for text in said]
     return trajectory, timing, said
 
 
@@ -413,7 +177,11 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
         pressed = np.linalg.norm(contacts.force, axis=-1) > 0.0
         up = -np.array([float(x) for x in model.gravity])
         size = float(np.linalg.norm(up))
-        lifted = (contacts.force[..., -1, :, :] @ (up / size if size else up)).sum(axis=-1).mean()
+        world = {"world", *(shape.name for shape in model.world_shapes)} - {""}
+        carried = np.array([not world.isdisjoint(names) for names in contacts.names])
+        lifted = (
+            (contacts.force[..., -1, :, :] @ (up / size if size else up))[..., carried].sum(axis=-1).mean()
+        )
         facts["contact"] = {
             "law": type(chosen.contact).__name__.lower(),
             "pairs": len(chosen.pairs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -66,22 +66,14 @@ def stand(model: Model, q: npt.ArrayLike) -> Array:
             f'model "{model.name}" stands on a fixed base, so that nothing lifts it; load its file with '
             'root="floating", or build it on a Free joint'
         )
-    moved = frozenset[int]().union(*(model.subtree(body) for body in lifters))
-    lowest: list[Array] = []
-    for body in model.bodies:
-        if body.index in moved:
-            R, p = poses.rotation[..., body.index, :, :], poses.translation[..., body.index, :]
-            lowest += [
-                _lowest_point(shape, R, p)
-                for shape in body.shapes
-                if type(shape) in REACH and shape.collision
-            ]
-    if not lowest:
+    moved = sorted(frozenset[int]().union(*(model.subtree(body) for body in lifters)))
+    lowest = lowest_points(model, moved, poses.rotation, poses.translation).min(axis=-1)
+    if np.isinf(lowest).any():
         raise ModelError(
             f'model "{model.name}" has no shape that collides on a body that moves up and down; add one with '
             "ModelBuilder.add_shape"
         )
-    lift = _ground(model) - np.min(lowest, axis=0)
+    lift = _ground(model) - lowest
     for body in lifters:
         rotation = np.eye(3)
         if body.parent >= 0:
@@ -91,6 +83,19 @@ def stand(model: Model, q: npt.ArrayLike) -> Array:
         found[..., places] += lift[..., np.newaxis] * up
     if not np.isfinite(found).all():
         raise ArgumentError("stand: q holds numbers that are not finite")
+    return found
+
+
+def lowest_points(model: Model, bodies: Sequence[int], rotation: Array, translation: Array) -> Array:
+    """Return the heights `(…, len(bodies))` [m] of the lowest points of bodies, of their shapes that collide;
+    infinite for a body without. Poses `(…, n_bodies, 3, 3)` and `(…, n_bodies, 3)` are those of all bodies.
+    """
+    found = np.full((*translation.shape[:-2], len(bodies)), np.inf)
+    for column, index in enumerate(bodies):
+        R, p = rotation[..., index, :, :], translation[..., index, :]
+        for shape in model.bodies[index].shapes:
+            if type(shape) in REACH and shape.collision:
+                found[..., column] = np.minimum(found[..., column], _lowest_point(shape, R, p))
     return found
 
 

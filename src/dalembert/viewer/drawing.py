@@ -103,15 +103,21 @@ def drawing_of(model: Model) -> Drawing:
     long = lengths[lengths > 1e-6]
     radius = 0.04 * float(np.median(long)) if len(long) else 0.02
     for body in model.bodies:
-        before = len(drawing.shapes)
+        added: list[tuple[str, dict[str, Any]]] = []
+        undrawn: set[str] = set()
         for shape in body.shapes:
+            before = len(drawing.shapes)
             _add(drawing, body.index, shape, colours[body.index], collision=not shape.visual)
-        added = drawing.shapes[before:]
+            added += [(shape.link, entry) for entry in drawing.shapes[before:]]
+            if shape.visual and len(drawing.shapes) == before:
+                undrawn.add(shape.link)
+        seen = {link for link, entry in added if not entry["collision"]}
+        for link, entry in added:
+            # A link whose visual shapes cannot be drawn, and a body without any, show where they collide.
+            if not seen or (link in undrawn and link not in seen):
+                entry["collision"] = False
         if not added:
             _add_sticks(drawing, model, body, colours[body.index], radius)
-        elif all(entry["collision"] for entry in added):
-            for entry in added:
-                entry["collision"] = False  # better than nothing
     if len(drawing.notes) > 3:
         drawing.notes[2:] = [f"and {len(drawing.notes) - 2} more shapes"]
     return drawing

@@ -1,0 +1,299 @@
+"""What `dalembert simulate` simulates: the model on its ground, its start, contact and servos."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+import dalembert as da
+from dalembert.algorithms.applied_forces import passive_forces
+from dalembert.algorithms.inverse_dynamics import gravity_forces
+from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.moving_inertia import joint_without_inertia
+from dalembert.algorithms.open_tree import is_constrained
+from dalembert.cli import content as files
+from dalembert.cli.parser import Push
+from dalembert.cli.start import in_short, random_velocities, starting_pose
+from dalembert.contact.narrow_phase import closest_points
+from dalembert.contact.pairs import ContactPair
+from dalembert.errors import ArgumentError, FileError, UnknownNameError
+from dalembert.formats.meshes import with_hulls
+from dalembert.model.body import bounds_of
+from dalembert.model.configuration import integrate
+from dalembert.simulation.initial_state import MIN_REPORTED_OVERLAP
+from dalembert.simulation.standing import REACH, lowest_points
+from dalembert.spatial import Transform
+
+Array = npt.NDArray[np.float64]
+
+SERVO_SAG: Final = 0.03
+"""Deflection [rad] of a servo under the weight of the whole figure; a tenth of it [m] for a sliding joint."""
+WORLD_LINK: Final = "world_link"
+"""The name that a link called "world", by custom the fixed base of a URDF file, has in a model."""
+STANDING_TOLERANCE: Final = 0.1
+"""Heights that count as that of the ground, as a fraction of the figure's: feet in poses that are rounded,
+and wheels above casters; the knees of standing legs are at a third."""
+MIN_HEIGHT: Final = 1e-3
+"""Least height [m] of a figure."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """The model, its start, contact and servos; `notes` say what was chosen for the caller."""
+
+    model: da.Model
+    q: Array
+    v: Array
+    contact: Any
+    pairs: tuple[ContactPair, ...]
+    servo: Any
+    notes: tuple[str, ...]
+
+    def forces(self, pushes: list[Push], steps: int, dt: float) -> Array | None:
+        """Return the pushes as a stream `(steps, n_bodies, 6)`."""
+        if not pushes:
+            return None
+        found = np.zeros((steps, len(self.model.bodies), 6))
+        time = np.arange(steps) * dt
+        for item in pushes:
+            if not self.model.bodies.has(item.body):
+                raise UnknownNameError.of("body", item.body, self.model.bodies.names)
+            during = (time > item.at - 0.5 * dt) & (time < item.at + item.lasting - 0.5 * dt)
+            if not during.any():
+                raise ArgumentError(
+                    f'the push on "{item.body}" at {item.at:g} s for {item.lasting:g} s meets none of the '
+                    f"{steps} steps of {dt:g} s"
+                )
+            found[during, self.model.bodies[item.body].index, 3:] += item.force
+        return found
+
+
+def scenario(options: argparse.Namespace) -> Scenario:
+    """Return the model with its ground, its start, contact and motors."""
+    notes: list[str] = []
+    model = _without_massless_joints(_model_on_its_base(options, notes), notes)
+    free = [body for body in model.bodies if isinstance(body.joint, da.Free)]
+    root = next((body for body in free if body.parent < 0), None)
+    touching = any(shape.collision for body in model.bodies for shape in body.shapes)
+    grounded = False
+    wanted = options.contact != "none" and not options.no_ground
+    if wanted and touching and root is not None and not model.world_shapes:
+        model, grounded = model.with_ground(), True
+        notes.append("a ground is put under it, z = 0")
+    contact = options.contact
+    if contact is None:
+        ground = any(
+            isinstance(shape, da.shapes.Plane | da.shapes.HeightField) for shape in model.world_shapes
+        )
+        contact = "rigid" if touching and (ground or (free and model.world_shapes)) else "none"
+        if contact == "none" and touching:
+            notes.append("nothing touches anything (--contact rigid: it does)")
+    if contact != "none":
+        model = _with_hulls(model)
+    q, v = starting_pose(model, options, notes)
+    pairs: tuple[ContactPair, ...] = ()
+    law = None
+    if contact != "none":
+        pairs = _pairs(model, q, options, notes)
+        kind = da.contact.Rigid if contact == "rigid" else da.contact.Compliant
+        law = kind(pairs=pairs) if pairs else kind(self_collision=False)
+    if grounded or options.initial_height is not None:
+        # Up to the height of the lowest point above the added ground; in a world of its own, by the height.
+        if root is None:
+            raise ArgumentError(
+                "--initial-height lifts a free root; this model has none (--root floating makes one)"
+            )
+        lift = options.initial_height or 0.0
+        if grounded:
+            lift -= _lowest_points(model, q).min()
+        q = np.array(q)
+        q[root.q_slice.start + 2] += lift
+    servo = _servo(model, q, options, notes)
+    q, v = random_velocities(model, q, v, options, notes)
+    return Scenario(model, q, v, law, pairs, servo, tuple(notes))
+
+
+def _with_hulls(model: da.Model) -> da.Model:
+    try:
+        return with_hulls(model)
+    except FileError as error:
+        remedy = "(--allow FOLDER), or simulate without contact: --contact none"
+        raise FileError(f"{error} {remedy}") from error
+
+
+def _lowest_points(model: da.Model, q: Array) -> Array:
+    """Return the heights (n_bodies,) [m] of the lowest points of bodies at q."""
+    poses = da.forward_kinematics(model, q, time=0.0 if model.time_dependent else None)
+    return lowest_points(model, range(len(model.bodies)), poses.rotation, poses.translation)
+
+
+# Fixed or floating base
+
+
+def _model_on_its_base(options: argparse.Namespace, notes: list[str]) -> da.Model:
+    """Return the model of the file, on a floating base if it stands on its limbs.
+
+    A URDF file does not say whether its root is fixed. Unless `--root` does, it floats if the lowest points
+    of two limbs or more, and not of the root, would touch the ground: legs and wheels do, arms and pendulums
+    do not.
+    """
+    found = files.content([options.file], options)
+    model = found.model
+    free = any(isinstance(body.joint, da.Free) for body in model.bodies)
+    if found.format != files.FORMATS[".urdf"] or options.root is not None or free or not model.nv:
+        return model
+    floating = files.content(
+        [options.file], argparse.Namespace(**{**vars(options), "root": "floating"})
+    ).model
+    root = floating.bodies[0]
+    if root.name == WORLD_LINK:
+        return model
+    try:
+        limbs = _bodies_that_stand(floating, options)
+    except FileError:  # a mesh that cannot be read: contact reports it, if there is any
+        return model
+    if len(limbs) < 2:
+        notes.append(
+            "its base is fixed to the world, since it does not stand on its limbs (--root floating frees it)"
+        )
+        return model
+    notes.append(f"its base floats, since it stands on {in_short(limbs)} (--root fixed holds it)")
+    return floating
+
+
+def _bodies_that_stand(model: da.Model, options: argparse.Namespace) -> list[str]:
+    """Return the bodies that the ground under the start touches, one a limb; none if it touches the root."""
+    heights = _lowest_points(model, starting_pose(model, options, [])[0])
+    lowest, highest = heights.min(), heights[np.isfinite(heights)].max(initial=0.0)
+    if np.isinf(lowest):
+        return []
+    reached = lowest + STANDING_TOLERANCE * max(highest - lowest, MIN_HEIGHT)
+    if heights[0] <= reached:
+        return []
+    standing = [body for body in model.bodies if heights[body.index] <= reached]
+    return [
+        body.name
+        for body in standing
+        if not any(other is not body and other.index in model.subtree(body) for other in standing)
+    ]
+
+
+def _without_massless_joints(model: da.Model, notes: list[str]) -> da.Model:
+    """Return the model with joints locked that move nothing with inertia, such as fingers without masses."""
+    locked: list[str] = []
+    while not is_constrained(model) and (lost := joint_without_inertia(model)) is not None:
+        locked.append(lost.joint_name)
+        model = model.lock([lost.joint_name])
+    if locked:
+        notes.append(f"joints that move nothing with mass are locked: {in_short(locked)}")
+    return model
+
+
+# Contact
+
+
+def _pairs(
+    model: da.Model, q: Array, options: argparse.Namespace, notes: list[str]
+) -> tuple[ContactPair, ...]:
+    """Return the pairs that may touch, without those of one figure that are not to, or that overlap at q."""
+    found = da.contact.pairs_of(model)
+    roots: list[int] = []
+    for body in model.bodies:
+        roots.append(body.index if body.parent < 0 else roots[body.parent])
+
+    def figure(body: int) -> int:
+        return -1 if body < 0 else roots[body]
+
+    dropped = [pair for pair in found if figure(pair.first.body) == figure(pair.second.body)]
+    if dropped and not options.self_collision:
+        notes.append("its parts pass through each other (--no-self-collision)")
+    if options.self_collision:
+        dropped = overlapping_pairs(model, q, dropped)
+        ends = [(model.bodies[pair.first.body].name, model.bodies[pair.second.body].name) for pair in dropped]
+        if dropped:
+            names = [*dict.fromkeys(f"{first} and {second}" for first, second in ends)]
+            notes.append(f"parts that overlap at the start pass through each other: {in_short(names)}")
+    without = {id(pair) for pair in dropped}
+    found = tuple(pair for pair in found if id(pair) not in without)
+    if not found:
+        notes.append("nothing of it can touch anything")
+    return found
+
+
+def overlapping_pairs(model: da.Model, q: Array, pairs: Sequence[ContactPair]) -> list[ContactPair]:
+    """Return the pairs whose shapes overlap at q by more than `MIN_REPORTED_OVERLAP`.
+
+    Parts of a machine as it is drawn often intersect at their joints. Boxes along the axes of the world tell
+    which pairs are near; their nearest points are computed one by one, since compiling them takes longer.
+    """
+    time = 0.0 if model.time_dependent else None
+    poses = forward_kinematics(model, q.tolist(), time=time)
+    placed = {}
+    for pair in pairs:
+        for body, shape in (pair.first, pair.second):
+            if type(shape) in REACH and id(shape) not in placed:
+                X = Transform.identity() if body < 0 else poses[body]
+                X = X @ shape.placement.as_transform()
+                placed[id(shape)] = X, *_bounds(shape, X)
+
+    def overlap(pair: ContactPair) -> bool:
+        a, b = pair.first.shape, pair.second.shape
+        if not (id(a) in placed and id(b) in placed):
+            return False
+        (X_a, low_a, high_a), (X_b, low_b, high_b) = placed[id(a)], placed[id(b)]
+        if (np.minimum(high_a, high_b) - np.maximum(low_a, low_b)).min() < MIN_REPORTED_OVERLAP:
+            return False
+        return min(float(point.gap) for point in closest_points(a, X_a, b, X_b)) < -MIN_REPORTED_OVERLAP
+
+    return [pair for pair in pairs if overlap(pair)]
+
+
+def _bounds(shape: da.shapes.Shape, X: Transform) -> tuple[Array, Array]:
+    """Return the lower and upper corner (3,) [m] of the box along the world's axes around a shape."""
+    p, axes = np.array(X.p.to_list(), float), np.array(X.R.to_list(), float)
+    return p - REACH[type(shape)](shape, -axes), p + REACH[type(shape)](shape, axes)
+
+
+# Servos
+
+
+def _servo(model: da.Model, q: Array, options: argparse.Namespace, notes: list[str]) -> Any:
+    if options.pd is not None:
+        kp, kd = options.pd
+        return da.control.Servo(kp=kp, kd=kd)
+    if not options.hold:
+        return None
+    gravity = float(np.linalg.norm([float(x) for x in model.gravity])) or 9.81
+    weight = gravity * float(model.total_mass)
+    poses = da.forward_kinematics(model, model.neutral())
+    centers = np.array([[float(x) for x in body.inertia.com.to_list()] for body in model.bodies])
+    centers = poses.translation + np.einsum("bij,bj->bi", poses.rotation, centers)
+    reach = float(np.linalg.norm(centers - poses.translation[:, np.newaxis], axis=2).max())
+    kp = np.zeros(model.nv)
+    for body in model.bodies:
+        actuated = body.dependence is None and body.joint_name in model.actuated
+        if actuated and not isinstance(body.joint, da.Free):
+            columns = body.joint.subspace(body.joint.neutral())
+            turning = [any(abs(float(x)) > 0.0 for x in column.to_list()[:3]) for column in columns]
+            stiffness = weight * max(reach, 0.1) / SERVO_SAG, weight / (0.1 * SERVO_SAG)
+            kp[body.v_slice] = np.where(turning, *stiffness)
+    notes.append(f"motors hold the start, kp up to {kp.max(initial=0.0):.3g}, kd a tenth of it")
+    limp = [
+        body.joint_name
+        for body in model.bodies
+        if kp[body.v_slice].any() and max(bounds_of(body, "effort")) == 0.0
+    ]
+    if limp:
+        notes.append(f"joints are limp, since their effort limit in the file is zero: {in_short(limp)}")
+    if any(isinstance(body.joint, da.Free) for body in model.bodies) or model.loops or model.constraints:
+        return da.control.Servo(kp=kp, kd=0.1 * kp)
+    # Where nothing but motors carries the weight it is known: the reference is ahead by the sag.
+    time = 0.0 if model.time_dependent else None
+    held = gravity_forces(model, q.tolist(), time=time)
+    passive = passive_forces(model, q.tolist(), [0.0] * model.nv)
+    sag = [(w - p) / k if k > 0.0 else 0.0 for w, p, k in zip(held, passive, kp.tolist(), strict=True)]
+    return da.control.Servo(kp=kp, kd=0.1 * kp, q_ref=np.array(integrate(model, q.tolist(), sag)))
