@@ -267,8 +267,8 @@ def _add_simulate_options(simulate: Parser) -> None:
         "--pose",
         metavar="P",
         help="neutral, a pose of the file (keyframe of MJCF, group state of SRDF), a .json file (q, joints "
-        "by name), or an .npz file (q and v; of a trajectory its last frame); default: a pose of the file with a "
-        "name that begins with standing, half_sitting or home, else where an MJCF file places its "
+        "by name), or an .npz file (q and v; of a trajectory its last frame); default: a pose of the file "
+        "whose name begins with standing, half_sitting or home, else where an MJCF file places its "
         "bodies (qpos0), else neutral, within the limits of joints",
     )
     add(
