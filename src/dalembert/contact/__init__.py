@@ -23,15 +23,16 @@ from dalembert.contact.compliant import (
     patches_at_rest,
     relaxed,
 )
+from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair, pairs_of
 from dalembert.host import moved_names
 
 __all__ = [
     "Compliant", "CompliantForces", "CompliantLaw", "ContactPair", "Distances", "GapRates", "Hertz",
-    "LinearSurface", "PatchState", "Rigid", "SeriesSpring", "Surface", "TwoSurfaces", "compliant_forces",
-    "distances", "friction_force", "gap_rates", "lumped", "pairs_of", "patch_rate", "patches_after",
-    "patches_at_rest", "relaxed",
+    "Law", "LinearSurface", "PatchState", "Rigid", "SeriesSpring", "Surface", "TwoSurfaces",
+    "compliant_forces", "distances", "friction_force", "gap_rates", "lumped", "pairs_of",
+    "patch_rate", "patches_after", "patches_at_rest", "relaxed",
 ]  # fmt: skip
 
 _COMPILED = ("Distances", "GapRates", "distances", "gap_rates")

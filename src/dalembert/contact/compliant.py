@@ -22,6 +22,7 @@ from typing import NamedTuple, final
 
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, own_errors, short_repr
+from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, exp, literal, logical_and, maximum, minimum, select, sqrt
@@ -42,6 +43,10 @@ from dalembert.spatial import Force, Motion, Vec3
 # In simulated time the states are where patches would be if let go: `after` a step they have relaxed freely
 # and exactly, however stiff they are, so that they never limit the step; a body found below pushes them to
 # min(z, p), where the force is taken. Contact lasts from step to step with a margin of r(z) dt, not by p = z.
+
+SLIDING_MARGIN = 1e-12
+"""The part of the squared friction limit within which a force counts as that of a sliding body: its length
+has a rounding error."""
 
 States = Sequence[Scalar]
 
@@ -85,6 +90,15 @@ class Surface(ABC):
     @abstractmethod
     def force(self, z: States, p: Scalar, p_rate: Scalar) -> Scalar:
         """Return the force f >= 0 [N] on the body."""
+
+    def tangent(self, z: States, p: Scalar, p_rate: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+        """Return f, df/dp [N/m] and df/dp' [N s/m], by dual numbers."""
+
+        def force(x: list[Scalar]) -> Scalar:
+            return self.force(list(z), x[0], x[1])
+
+        f, by_p = directional_derivative(force, [p, p_rate], [1.0, 0.0], z)
+        return f, by_p, directional_derivative(force, [p, p_rate], [0.0, 1.0], z)[1]
 
     @abstractmethod
     def rate(self, z: States, p: Scalar, p_rate: Scalar) -> list[Scalar]:
@@ -394,20 +408,26 @@ def patches_after(
     >>> print(round(after[0].z[0], 6))  # where the patch would be if it were let go
     -0.00181
     """
-    decay = exp(-(law.friction_stiffness / law.friction_damping) * dt)
+    K, D = law.friction_stiffness, law.friction_damping
     found = []
     for item, state in _zip_states(candidates, states):
         now = _point_state(item, velocities, state, law)
-        sticking = logical_and(now.sticks, now.f_n > 0.0)
-        sliding = now.x * decay - now.f_t * ((1.0 - decay) / law.friction_stiffness)
-        moved = now.x + now.slip * dt
         found.append(
             PatchState(
                 law.normal.after(state.z, item.point.gap, now.p_rate, dt),
-                Vec3(*(select(sticking, a, b) for a, b in zip(moved, sliding, strict=True))),
+                moved_patch(now.x, now.slip, now.f_t, item.friction * now.f_n, dt, K=K, D=D),
             )
         )
     return found
+
+
+def moved_patch(x: Vec3, slip: Vec3, f_t: Vec3, limit: Scalar, dt: Scalar, *, K: Scalar, D: Scalar) -> Vec3:
+    """Return the patch after dt [s] under the friction f_t, within `limit` = mu f_n: with the body where it
+    sticks, else by Eq. (11.77), exactly."""
+    decay = exp(-(K / D) * dt)
+    sticking = logical_and(f_t.dot(f_t) < limit * limit * (1.0 - SLIDING_MARGIN), limit > 0.0)
+    sliding, moved = x * decay - f_t * ((1.0 - decay) / K), x + slip * dt
+    return Vec3(*(select(sticking, a, b) for a, b in zip(moved, sliding, strict=True)))
 
 
 def point_velocity(item: Candidate, velocities: PerBody[Motion]) -> Vec3:

@@ -49,6 +49,8 @@ from dalembert.algorithms.mass_matrix import composite_inertias
 from dalembert.contact.compliant_step import solve_compliant_step
 from dalembert.contact.contacts import Contacts, listed_contacts
 from dalembert.contact.costs import JointDrive, JointLimit, joint_inverse_masses
+from dalembert.contact.law import Law
+from dalembert.contact.law_step import solve_law_step
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.prescribed import PrescribedMotion
@@ -95,7 +97,7 @@ def contact_step(
     *,
     motors: Sequence[Motor] = (),
     memory: Family[list[Scalar]] | Sequence[Sequence[Scalar]] | None = None,
-    settings: Rigid | Compliant | None = None,
+    settings: Rigid | Compliant | Law | None = None,
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     prescribed: PrescribedMotion | None = None,
@@ -118,7 +120,7 @@ def contact_step(
 class _Conditions(NamedTuple):
     """The law of contact, the motors, the external forces and their frame, and the prescribed joints."""
 
-    law: Rigid | Compliant
+    law: Rigid | Compliant | Law
     motors: Sequence[Motor]
     external: tuple[ExternalForces, str]
     prescribed: PrescribedMotion | None
@@ -161,6 +163,8 @@ def _step(
     start = start_step(tree, q, v, tau, dt, motors, law, *external, prescribed)
     if isinstance(law, Compliant):
         found = solve_compliant_step(start, contacts, memory, law)
+    elif isinstance(law, Law):
+        found = solve_law_step(start, contacts, memory, law)
     else:
         found = solve_rigid_step(start, contacts, memory, law)
     way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]

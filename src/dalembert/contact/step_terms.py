@@ -38,6 +38,7 @@ from dalembert.contact.costs import (
     RangeEnd,
     joint_inverse_masses,
 )
+from dalembert.contact.law import Law
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.point_set import PointSet
@@ -216,7 +217,7 @@ def start_step(
     tau: Sequence[Scalar],
     dt: Scalar,
     motors: Sequence[Motor],
-    settings: Rigid | Compliant,
+    settings: Rigid | Compliant | Law,
     external_forces: ExternalForces,
     external_frame: str,
     prescribed: PrescribedMotion | None = None,

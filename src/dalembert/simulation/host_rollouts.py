@@ -13,6 +13,7 @@ import numpy as np
 from dalembert.algorithms.stepping import INTEGRATORS
 from dalembert.call.arguments import Array, ArrayArgument, Rows, as_array, common_batch, result_rows
 from dalembert.compiler.rollout_execution import RolloutRun
+from dalembert.contact.law import Law
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.control import Actuators, Servo
@@ -64,7 +65,7 @@ MAX_LISTED_POINTS: Final = 128
 
 # Checks of the arguments of `da.rollout`, before anything is compiled.
 
-Contact: TypeAlias = str | Rigid | Compliant | None
+Contact: TypeAlias = str | Rigid | Compliant | Law | None
 
 CONTACTS: Final = ("rigid", "compliant")
 
@@ -74,22 +75,22 @@ MAX_STEPS: Final = 2**53
 FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
 
 
-def checked_contact(contact: Contact) -> Rigid | Compliant | None:
+def checked_contact(contact: Contact) -> Rigid | Compliant | Law | None:
     """Return the law of contact with its options; None without contact."""
     if contact is None:
         return None
     if isinstance(contact, str):
         require_choice("contact", contact, CONTACTS)
         contact = Rigid() if contact == "rigid" else Compliant()
-    if not isinstance(contact, Rigid | Compliant):
+    if not isinstance(contact, Rigid | Compliant | Law):
         raise DtypeError(
             f'rollout: contact is {type(contact).__name__}; give None, "rigid", "compliant", '
-            "da.contact.Rigid(…) or da.contact.Compliant(…)"
+            "da.contact.Rigid(…), da.contact.Compliant(…) or da.contact.Law(…)"
         )
     return contact
 
 
-def checked_integrator(name: str | None, contact: Rigid | Compliant | None) -> str:
+def checked_integrator(name: str | None, contact: object) -> str:
     """Return the name of the integrator, if it goes with that contact."""
     if name is None:
         return DEFAULT_INTEGRATOR
@@ -264,7 +265,7 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     interrupted = _advance(run, asked.progress, callback, check)
     said = overlap_message(run.state["overlap"], lambda: plan.points) if "overlap" in run.state else None
     if said is not None and check != "off" and run.done:
-        soft = isinstance(plan.contact, Compliant)
+        soft = isinstance(plan.contact, Compliant | Law)
         how = "springs part them" if soft else "they are moved apart without a push"
         warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
     if check == "flag":

@@ -82,7 +82,7 @@ def rollout(
     with contact the mean of the last step, else those at its start.
 
     `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
-    `da.contact.Compliant` with its options.
+    `da.contact.Compliant` with its options, or a `da.contact.Law`: a law of surfaces, your own among them.
     `integrator`: of `da.step`, where there is no contact, by default "midpoint"; a step with contact is
     semi-implicit, springs and damping of joints are implicit in it. `external_forces` on the bodies,
     `(n_bodies, 6)` held throughout, `(…, steps, n_bodies, 6)` step by step, or `(…, 1, n_bodies, 6)` held,

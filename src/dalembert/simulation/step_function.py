@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, cast, final
 
 import numpy as np
 
@@ -31,8 +31,10 @@ from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
 from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollout
 from dalembert.contact.collision import Scene
+from dalembert.contact.compliant import LinearSurface
 from dalembert.contact.compliant_step import FIRST_STEP_MARK
 from dalembert.contact.contacts import Contacts, recall, remember
+from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
@@ -53,6 +55,7 @@ from dalembert.scalar import (
     sqrt,
 )
 from dalembert.simulation.actuator_drive import ActuatorDrive
+from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.prescribed import PrescribedStep, Prescription
@@ -175,7 +178,7 @@ class StepPlan:
 
     model: Model
     integrator: str = DEFAULT_INTEGRATOR
-    contact: Rigid | Compliant | None = None
+    contact: Rigid | Compliant | Law | None = None
     pairs: tuple[ContactPair, ...] = ()
     policy: Policy | None = None
     drive: Drive | ActuatorDrive | None = None
@@ -190,7 +193,7 @@ class StepPlan:
     @staticmethod
     def of(
         model: Model,
-        contact: Rigid | Compliant | None,
+        contact: Rigid | Compliant | Law | None,
         policy: Policy | None,
         drive: Drive | ActuatorDrive | None,
         prescription: Prescription | None,
@@ -198,10 +201,13 @@ class StepPlan:
     ) -> StepPlan:
         """Return the plan with these options; one without functions of the caller's is made once, and kept
         with the model."""
-        moved = prescription is not None and prescription.has_functions
-        if policy is not None or (drive is not None and drive.has_functions) or moved:
-            plain = StepPlan.of(model, contact, None, None, None, **options)
-            found = replace(plain, policy=policy, drive=drive, prescription=prescription)
+        known = contact
+        if isinstance(contact, Law) and contact.has_functions:
+            known = replace(contact, normal=LinearSurface(1.0, 1.0))
+        own = any(item is not None and item.has_functions for item in (drive, prescription))
+        if policy is not None or own or known is not contact:
+            plain = StepPlan.of(model, known, None, None, None, **options)
+            found = replace(plain, contact=contact, policy=policy, drive=drive, prescription=prescription)
             found.__dict__.update(scene=plain.scene, pairs_digest=plain.pairs_digest)
             return found
         key = ("step plan", contact, drive, prescription, *options.values())
@@ -252,6 +258,8 @@ class StepPlan:
     @property
     def remembered(self) -> int:
         """How many numbers the law remembers of a point."""
+        if isinstance(self.contact, Law):
+            return self.contact.order + 3
         return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
 
     @cached_property
@@ -345,9 +353,13 @@ class StepPlan:
         moved = None if self.prescription is None else self.prescription.record(model, values)
         functions = (policy,) if policy is not None else () if drive is None else drive.functions
         functions = (*functions, *(() if moved is None else moved.functions))
+        law = self.contact
+        if isinstance(law, Law) and law.has_functions:
+            law = recorded_law(law, model, values)
+            functions = (*functions, *cast(RecordedSurface, law.normal).functions)
         options = (
             self.integrator,
-            None if self.contact is None else self.contact.settings,
+            _law_identity(law),
             self.pairs_digest,
             self.kept_points,
             self.external_frame,
@@ -361,7 +373,9 @@ class StepPlan:
             None if moved is None else moved.identity,
             *given,
         )
-        recorded = replace(self, policy=policy, drive=drive, prescription=moved) if functions else self
+        recorded = self
+        if functions:
+            recorded = replace(self, contact=law, policy=policy, drive=drive, prescription=moved)
         known = () if moved is None else moved.names
 
         def step(tree: Model, *arrays: Any) -> Any:
@@ -598,8 +612,9 @@ class StepPlan:
         memory = None
         if contacts is not None:
             first = given["lasted"] <= 0.0
-            mark = [select(first, FIRST_STEP_MARK, 0.0)] if isinstance(self.contact, Compliant) else []
-            fresh = [0.0] * 4 + mark + [0.0] * (3 * self.resists_turning)
+            fresh: list[Scalar] = [0.0] * self.remembered
+            if isinstance(self.contact, Compliant):
+                fresh[4] = select(first, FIRST_STEP_MARK, 0.0)
             memory = recall(contacts, given["memory"], fresh, unless=first)
         after = contact_step(
             model,
@@ -641,7 +656,14 @@ class StepPlan:
         return ContactStep(q, v), prescribed_forces(*state, **options)
 
 
-def _pairs_in(model: Model, contact: Rigid | Compliant) -> tuple[ContactPair, ...]:
+def _law_identity(law: Rigid | Compliant | Law | None) -> object:
+    """Return what tells a contact law from others; functions of the caller's are told by their digests."""
+    if isinstance(law, Law) and law.has_functions:
+        return "own law", law.order, replace(law, normal=LinearSurface(1.0, 1.0)).settings
+    return None if law is None else law.settings
+
+
+def _pairs_in(model: Model, contact: Rigid | Compliant | Law) -> tuple[ContactPair, ...]:
     """Return the pairs that a law of contact selects; refuse a model that it cannot step."""
     if model.time_dependent or model.closure is not None:
         what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
