@@ -10,8 +10,8 @@ no handler can catch. The one that generated code met (x86-64, LLVM 22):
 
 Others are farther away: displacements and jumps of 2^31 bytes (a function has 5 MB of code at most), a frame
 of 2^31 bytes (values live in scratch memory), and the stack of the compiling thread, which recursion over a
-basic block fills (half a megabyte is enough for blocks of `statement_code.BLOCK_LENGTH` instructions). So
-what LLVM is given is bounded in every direction:
+basic block fills (half a megabyte is enough for blocks of 1,000 instructions). So what LLVM is given is
+bounded in every direction:
 
     function    `MAX_FUNCTION_LINES` lines; a program that cannot be written so is refused
     block       `MAX_BLOCK_LINES` lines
@@ -44,12 +44,10 @@ MAX_FUNCTION_LINES: Final = 500_000
 """Lines of LLVM text in one function, divided by the number of registers that a value takes. LLVM aborts at
 four times as many machine instructions; a line becomes one or two for each register."""
 
-MAX_BLOCK_LINES: Final = 8_000
-"""Lines of LLVM text in one basic block. LLVM's instruction selection takes time and memory that grow with
-the square of a block's length: 20,000 stores in one block take 14 s and 0.7 GB."""
-
-SPLIT_BLOCK_LINES: Final = 1_000
-"""Lines in one basic block of a program that is split, for the same reason."""
+MAX_BLOCK_LINES: Final = 700
+"""Lines of LLVM text in one basic block, about 300 instructions of the graph. LLVM's instruction selection
+and scheduler take time and memory that grow with the square of the loads and stores of a block: 20,000 stores
+in one block take 14 s and 0.7 GB. Shorter blocks share fewer constants and memory operands."""
 
 SPLIT_OPERATIONS: Final = 300_000
 """Operations of a program above which it is split. The largest programs in daily use are below: derivatives
@@ -137,7 +135,7 @@ class Outliner:
         code = ["entry:", f"{NONEMPTY} = icmp sgt i64 %rows, 0", *addresses, *body]
         text = [
             f"define {head} {self.attributes} {{",
-            *with_short_blocks([*code, "ret void", f"{NEVER}:", "ret void"], SPLIT_BLOCK_LINES),
+            *with_short_blocks([*code, "ret void", f"{NEVER}:", "ret void"]),
             "}",
         ]
         self.functions.append(OutlinedFunction("\n".join(text), len(text), f"declare {head}"))

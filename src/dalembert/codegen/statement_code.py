@@ -31,14 +31,10 @@ from dalembert.tracing.expression import Address, Expression, RowIndex
 from dalembert.tracing.operations import WEIGHTS
 from dalembert.tracing.program import Append, Loop, Program, Repeat, Store, Straight
 
-BLOCK_LENGTH: Final = 500
-"""Instructions in a basic block. The scheduler of LLVM's code generator takes time that grows with the square
-of the loads and stores of a block; the result gets worse in short ones, which share fewer constants and
-memory operands."""
-
-SPLIT_BLOCK_LENGTH: Final = 300
-"""Instructions in a basic block of a program that is split into functions: a stack of four boxes (88,000
-operations) takes LLVM 3.3 s in place of 4.5, and runs as fast."""
+BLOCK_LENGTH: Final = 1000
+"""Instructions in a basic block. A compiler's time grows faster than the length of a block; its result gets
+worse in short ones, which share fewer constants and memory operands. The processor's own code is cut into
+shorter ones where it is put together (`outlining.MAX_BLOCK_LINES`)."""
 
 Caller: TypeAlias = Callable[[Writer, str, list[Value]], dict[str, Value]]
 """Writes the call of an elementary function; its results by operation, as `elementary.call` does."""
@@ -82,7 +78,7 @@ def emit_instructions(
             writer.constant(data[item]) if ops[item] == "constant" else values[item] for item in args[node]
         ]
 
-    block_length, in_block = (BLOCK_LENGTH if cut is None else SPLIT_BLOCK_LENGTH), 0
+    in_block = 0
     for count, (action, node, slot) in enumerate(steps, 1):
         if action == COMPUTE_STEP:
             op = ops[node]
@@ -116,7 +112,7 @@ def emit_instructions(
             interleaved[done]()
             done += 1
         in_block += 1 if cut is None or action != COMPUTE_STEP else WEIGHTS.get(ops[node], 1)
-        if in_block >= block_length:
+        if in_block >= BLOCK_LENGTH:
             in_block = 0
             writer.require(NONEMPTY, NEVER)
     for task in interleaved[done:]:
@@ -159,7 +155,8 @@ class Context:
     splits a large program into functions; `call` writes elementary functions, `calls` tells whether they
     clobber registers; `sizes` of states; `lists` are the collected sets of rows, `indices` the rows of the
     loops around; `homes` gives the slots of leaves, among the first `taken`, `share` whether results may take
-    their slots (see `allocate`); `entering` is called with the case of a loop that is written next."""
+    their slots (see `allocate`); `entering` is called with the case of a loop that is written next;
+    `copy_address` writes a copy of an address from which addresses of rows come."""
 
     writer: Writer
     places: dict[str, Place]
@@ -174,6 +171,7 @@ class Context:
     share: bool = False
     homes: Callable[[Instructions], Mapping[int, int]] = lambda instructions: {}
     entering: Callable[[Loop | Repeat, int], None] = lambda loop, case: None
+    copy_address: Callable[[Writer, Value], Value] = lambda writer, base: writer.let(f"freeze ptr {base}")
     functions: set[str] = field(default_factory=set)
     sizes: Mapping[str, int] = field(default_factory=dict)
     lists: dict[str, RowList] = field(default_factory=dict)
@@ -562,6 +560,6 @@ def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Ke
         row = root, *own, address.scale * place.item
         if row not in rows:
             distance = writer.let(f"mul i64 {entries[own]}, {row[-1]}")
-            rows[row] = writer.address(writer.let(f"freeze ptr {root}"), distance)
+            rows[row] = writer.address(context.copy_address(writer, root), distance)
         bases[key] = writer.address(rows[row], offset)
     return bases

@@ -226,6 +226,7 @@ class Compute:
             taken=arrays.inputs_end,
             share=True,
             entering=self._weigh,
+            copy_address=lambda writer, base: base,  # a copy would hide which memory the address is in
             sizes={spec.name: spec.size for spec in arrays.program.states},
         )
         self.runs = dict(estimated_runs(self.program.statements))
