@@ -35,7 +35,6 @@ def spring(attributes: str) -> str:
 TENDON = '<tendon><fixed name="t" {}><joint joint="j" coef="1"/></fixed></tendon>'
 
 REFUSED = {
-    "fluid": (model(head='<option density="1.2" viscosity="2e-5"/>'), "move in a fluid (density 1.2"),
     "muscle": (model(rest='<actuator>\n<muscle name="m" joint="j"/></actuator>'), "line 2 column 1"),
     "general muscle": (
         model(

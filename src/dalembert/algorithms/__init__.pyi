@@ -13,6 +13,7 @@ from dalembert.algorithms import dense as dense
 from dalembert.algorithms import derivatives as derivatives
 from dalembert.algorithms import energy_momentum as energy_momentum
 from dalembert.algorithms import floating_base as floating_base
+from dalembert.algorithms import fluid as fluid
 from dalembert.algorithms import gears as gears
 from dalembert.algorithms import geometry as geometry
 from dalembert.algorithms import hybrid as hybrid

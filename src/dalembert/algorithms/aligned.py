@@ -313,7 +313,7 @@ class AlignedBody(Body):
         return self.joint.original_frame if isinstance(self.joint, AxisJoint) else Transform.identity()
 
 
-SAME_AS_ORIGINAL: Final = ("closure", "constraints", "loop_names", "nq", "nv", "parents", "springs")
+SAME_AS_ORIGINAL: Final = ("closure", "constraints", "loop_names", "nq", "nv", "parents", "springs", "fluid")
 """The attributes of a tree that do not depend on the frames of its bodies."""
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from dalembert.algorithms.aligned import AlignedBody
 from dalembert.algorithms.declaration import JOINTS_ALONE, public
 from dalembert.algorithms.dense import total
+from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.springs import spring_forces, stretch_energy
 from dalembert.errors import ArgumentError, ShapeError, require_choice
@@ -178,8 +179,8 @@ def passive_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> 
     """Compute tau_p = -k (q - q_rest) - d v - f sign(v) - sum J^T T `(…, nv)` [N m or N].
 
     These are the spring, damping and dry-friction forces of the joints, and those of the springs between
-    points of bodies, with the tension T along a path of the length l and J = dl/dq. They are not part of the
-    equation of motion; `step` adds them to tau.
+    points of bodies, with the tension T along a path of the length l and J = dl/dq, and those of a fluid
+    (`da.dynamics.fluid_forces`). They are not part of the equation of motion; `step` adds them to tau.
 
     >>> model = da.models.pendulum(damping=0.5)
     >>> print(da.passive_forces(model, q=[0.3], v=[2.0]))
@@ -188,9 +189,11 @@ def passive_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> 
     forces = tree.collect(
         tree.outward(lambda body, _: ((), _joint_forces(body, body.own_q(q), body.own_v(v))), ())
     )
-    if not tree.springs:
-        return forces
-    return [a + b for a, b in zip(forces, spring_forces(tree, q, v, time=time), strict=True)]
+    if tree.springs:
+        forces = [a + b for a, b in zip(forces, spring_forces(tree, q, v, time=time), strict=True)]
+    if tree.fluid is not None:
+        forces = [a + b for a, b in zip(forces, fluid_forces(tree, q, v, time=time), strict=True)]
+    return forces
 
 
 def spring_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:

@@ -24,6 +24,7 @@ from dalembert.algorithms.applied_forces import (
     passive_forces,
 )
 from dalembert.algorithms.dense import dot, factor
+from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.hybrid import hybrid_dynamics
 from dalembert.algorithms.open_tree import is_constrained
@@ -469,11 +470,19 @@ def _step(
     `springs` between points."""
     tree, tau = conditions.tree, conditions.tau
     rows: list[list[Scalar]] = []
+
+    def with_fluid(v: Scalars) -> Scalars:
+        if not conditions.passive or tree.fluid is None:
+            return tau
+        drag = fluid_forces(conditions.tree, start.q, v, time=conditions.at(0.0))
+        return [t + f for t, f in zip(tau, drag, strict=True)]
+
     if conditions.passive:
         tree, tau = _stiff(conditions, start, dt, stiffnesses)
         tau, rows = _stiff_springs(conditions, start, dt, tau, springs)
 
     def acceleration(v: Scalars) -> list[Scalar]:
+        tau = with_fluid(v)
         a = conditions.acceleration_under(tree, start.q, v, tau, 0.0)
         if not rows:
             return a

@@ -91,9 +91,9 @@ def free_roots(conditions: StepConditions) -> list[Body]:
     """Return the bodies with free joints on the world whose steps a co-moving observer may take.
 
     That excludes joint forces that depend on velocity, external forces given in the world frame, and springs
-    between points.
+    between points and fluids.
     """
-    if conditions.passive and conditions.tree.springs:
+    if conditions.passive and (conditions.tree.springs or conditions.tree.fluid):
         return []
     if (
         conditions.loads.get("external_forces") is not None

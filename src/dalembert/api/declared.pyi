@@ -256,6 +256,17 @@ def floating_base_jacobian(
 ) -> Array:
     """Compute the free-flight Jacobian J^f = J - X (I_0^c)^-1 F `(…, 6, nv - 6)` of a body or frame."""
 
+def fluid_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute the joint forces tau_f = sum J^T f(J v - wind) `(…, nv)` [N m or N] of the fluid on the bodies."""
+
 def forward_dynamics(
     model: Model,
     q: ArrayLike,

@@ -6,6 +6,7 @@ from dalembert.api.declared import centroidal_momentum as centroidal_momentum
 from dalembert.api.declared import centroidal_momentum_matrix as centroidal_momentum_matrix
 from dalembert.api.declared import coriolis_forces as coriolis_forces
 from dalembert.api.declared import difference as difference
+from dalembert.api.declared import fluid_forces as fluid_forces
 from dalembert.api.declared import forward_dynamics as forward_dynamics
 from dalembert.api.declared import forward_dynamics_derivatives as forward_dynamics_derivatives
 from dalembert.api.declared import gravity_forces as gravity_forces

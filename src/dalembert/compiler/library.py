@@ -175,7 +175,7 @@ def library_recipe(
         and not parameters
         and len(model.bodies) > UNROLLED_BODIES
         and not (model.couplings and chosen in ("aba", "aba_spatial"))  # articulated bodies with clusters
-        and not (model.time_dependent or is_constrained(model) or model.springs)
+        and not (model.time_dependent or is_constrained(model) or model.springs or model.fluid)
     )
     label = method or "automatic"
     identity = f"{name} {label} {names} {options} {parameters} {looped} {model.digest} {source_digest()}"

@@ -21,6 +21,7 @@ from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.dense import threshold, unit
+from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.integrators import (
     centroidal_rates,
     from_centroidal,
@@ -237,6 +238,8 @@ def start_step(
     turning = system.momenta(system.motion(_drift(tree, q, seen)))
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
+    if tree.fluid is not None:
+        tau = [t + f for t, f in zip(tau, fluid_forces(tree, q, v), strict=True)]
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
     joints: list[JointLimit | JointDrive] = [x for x in _limit_terms(given) if x.place not in known]
     joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]

@@ -22,6 +22,7 @@ from dalembert.model.body import (
     ShapePair,
 )
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
+from dalembert.model.fluid import DragShape, Fluid, checked_drag_shape, checked_fluid
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
@@ -96,6 +97,8 @@ class ModelBuilder:
         self._poses: dict[str, NamedPose] = {}
         self._actuators: dict[str, Actuator] = {}
         self._springs: dict[str, Spring] = {}
+        self._fluid: Fluid | None = None
+        self._drag_shapes: dict[str, DragShape] = {}
         self._report: list[str] = []
 
     def add_body(
@@ -365,6 +368,37 @@ class ModelBuilder:
         self._refuse_taken(checks.valid_name(name, "the name of a spring"), f'spring "{name}"')
         self._springs[name] = checked_spring(name, points, stiffness, damping, rest_length)
 
+    def set_fluid(
+        self, *, density: float = 0.0, viscosity: float = 0.0, wind: Iterable[float] = (0.0, 0.0, 0.0)
+    ) -> None:
+        """Let the bodies move in a fluid of this density [kg/m^3] and viscosity [Pa s], which moves with the
+        `wind` [m/s]. It acts on the shapes of `add_drag_shape`; `da.dynamics.fluid_forces` has the equations.
+        """
+        fluid = checked_fluid(density, viscosity, wind)
+        if self._fluid is not None and self._fluid != fluid:
+            raise ModelError("set_fluid: there is another fluid already; a model moves in one")
+        self._fluid = fluid
+
+    def add_drag_shape(
+        self,
+        name: str,
+        body: str,
+        size: Iterable[float],
+        *,
+        placement: Placement | None = None,
+        coefficients: Iterable[float] | None = None,
+        added_inertia: Iterable[float] = (0.0,) * 6,
+    ) -> None:
+        """Let the fluid resist a part of a body: a box of the edges `size` [m] centred at `placement`, or,
+        with the five `coefficients` of blunt, slender and angular drag and of Kutta and Magnus lift, an
+        ellipsoid of these half axes. `added_inertia`: three masses [m^3] and three moments [m^5] of the
+        fluid that moves with an ellipsoid, per density.
+        """
+        if name in self._drag_shapes:
+            raise ModelError(f'drag shape "{name}" is added twice; choose another name')
+        at = checks.placement_or_identity(placement, f'drag shape "{name}": placement')
+        self._drag_shapes[name] = checked_drag_shape(name, body, size, at, coefficients, added_inertia)
+
     def warn(self, text: str) -> None:
         """Add a line to the model's report."""
         self._report.append(text)
@@ -405,6 +439,11 @@ class ModelBuilder:
         )
         if self._springs:
             model = rebuilt(model, springs=self._placed_springs(model))
+        if self._fluid is not None or self._drag_shapes:
+            for shape in self._drag_shapes.values():
+                checks.require_known(self._bodies, shape.body, f'drag shape "{shape.name}"')
+            fluid = self._fluid or checked_fluid(0.0, 0.0, (0.0, 0.0, 0.0))
+            model = rebuilt(model, fluid=replace(fluid, shapes=tuple(self._drag_shapes.values())))
         # The user's functions are added after a trial evaluation.
         if not self._constraints and self._closure is None:
             return model

@@ -16,6 +16,7 @@ from dalembert.model import checks, configuration, coupling, surgery, topology, 
 from dalembert.model import poses as named_poses
 from dalembert.model.actuators import Actuator
 from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
+from dalembert.model.fluid import Fluid
 from dalembert.model.poses import NamedPose
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
@@ -37,8 +38,8 @@ Array = npt.NDArray[np.float64]
 
 CONTENT: Final = (
     *("bodies", "gravity", "frames", "loops", "couplings", "constraints", "closure", "actuated"),
-    *("world_shapes", "contact_exclusions", "contact_pairs", "poses", "actuators", "springs", "name"),
-    "report",
+    *("world_shapes", "contact_exclusions", "contact_pairs", "poses", "actuators", "springs", "fluid"),
+    *("name", "report"),
 )
 """The arguments that make a model, which it holds under the same names."""
 
@@ -88,6 +89,8 @@ class Model(Tree):
     """Actuators that turn a control signal into joint forces, in the order of `da.control.Actuators`."""
     springs: Named[Spring]
     """Springs and dampers between points of bodies."""
+    fluid: Fluid | None
+    """The fluid in which the bodies move, with the shapes that it resists; None in a vacuum."""
     name: str
     report: tuple[str, ...]
     functions: dict[Any, Any]
@@ -111,6 +114,7 @@ class Model(Tree):
         poses: Iterable[NamedPose] = (),
         actuators: Iterable[Actuator] = (),
         springs: Iterable[Spring] = (),
+        fluid: Fluid | None = None,
         name: str = "model",
         report: Iterable[str] = (),
     ) -> None:
@@ -134,6 +138,7 @@ class Model(Tree):
             "poses": Named("pose", poses),
             "actuators": Named("actuator", actuators),
             "springs": Named("spring", springs),
+            "fluid": fluid,
             "gravity": gravity,
             "parents": tuple(body.parent for body in held),
             "nq": max((body.q_slice.stop for body in held), default=0),
@@ -468,6 +473,16 @@ def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
         for spring in model.springs
     ]
     yield "springs between points", springs, True
+    fluid = model.fluid
+    immersed = (
+        []
+        if fluid is None
+        else [
+            f"density {_number(fluid.density)} kg/m^3, viscosity {_number(fluid.viscosity)} Pa s, wind "
+            f"{[float(x) for x in fluid.wind]} m/s, on {len(fluid.shapes)} shapes"
+        ]
+    )
+    yield "fluid", immersed, True
     constraints = [
         f"{item.name}: of {item.kind}, {item.size} residuals{', with time' if item.time_dependent else ''}"
         for item in model.constraints

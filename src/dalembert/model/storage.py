@@ -215,10 +215,15 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "poses": ("add_pose", ("name", "positions")),
     "actuators": ("add_actuator", ("name", "gears", "gain", "bias", "control", "force")),
     "springs": ("add_spring", ("name", "points", "stiffness", "damping", "rest_length")),
+    "fluid": ("set_fluid", ("density", "viscosity", "wind")),
+    "drag_shapes": (
+        "add_drag_shape",
+        ("name", "body", "placement", "size", "coefficients", "added_inertia"),
+    ),
 }
 """The lists of a saved model: the builder's method for their items, and the entries of an item in order."""
 
-LATER_SECTIONS: Final = ("contact_pairs", "poses", "actuators", "springs")
+LATER_SECTIONS: Final = ("contact_pairs", "poses", "actuators", "springs", "fluid", "drag_shapes")
 """Lists that models saved by earlier versions may lack."""
 
 OPTIONAL: Final = {("frames", "inertia"), ("contact_pairs", "condim")}
@@ -244,6 +249,11 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "restitution": Reader.take,
     **dict.fromkeys(("springs.stiffness", "springs.damping"), Reader.number),
     "springs.points": Reader.items,
+    **dict.fromkeys(("fluid.density", "fluid.viscosity"), Reader.number),
+    **dict.fromkeys(("fluid.wind", "drag_shapes.size", "drag_shapes.added_inertia"), Reader.numbers),
+    "drag_shapes.coefficients": lambda reader, key: (
+        reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key)
+    ),
     "springs.rest_length": lambda reader, key: reader.numbers(key, 2),
 }
 """How an entry, or that of one list, is read; all others are text."""

@@ -61,6 +61,12 @@ def builder_calls(model: Model) -> Iterator[Call]:
         yield "add_actuator", own | {"joints": dict(actuator.joints)}
     for spring in model.springs:
         yield "add_spring", {part.name: getattr(spring, part.name) for part in fields(spring)}
+    if model.fluid is not None:
+        medium = model.fluid
+        own = {"density": medium.density, "viscosity": medium.viscosity, "wind": tuple(medium.wind)}
+        yield "set_fluid", own
+        for part_of_body in model.fluid.shapes:
+            yield "add_drag_shape", {x.name: getattr(part_of_body, x.name) for x in fields(part_of_body)}
 
 
 Rename = Callable[[str], str]
@@ -276,6 +282,7 @@ PLACES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
     "add_frame": (("body", "placement"),),
     "add_loop": (("predecessor", "placement_predecessor"), ("successor", "placement_successor")),
     "add_shape": (("body", "shape"),),
+    "add_drag_shape": (("body", "placement"),),
     "exclude_contact": (("body", ""), ("other", "")),
 }
 """The arguments of the builder's methods that name a body, each with the argument that is placed on it."""

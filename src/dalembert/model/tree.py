@@ -17,6 +17,7 @@ from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Force, Vec3
 
 if TYPE_CHECKING:
+    from dalembert.model.fluid import Fluid
     from dalembert.model.springs import Spring
 
 Result = TypeVar("Result")
@@ -72,6 +73,8 @@ class Tree(ABC):
     """The explicit constraint q = gamma(y), if there is one."""
     springs: Sequence[Spring] = ()
     """Springs and dampers between points of bodies."""
+    fluid: Fluid | None = None
+    """The fluid around the bodies, if there is one."""
 
     def outward(self, step: Callable[[Body, Any], tuple[Any, Result]], base: Any) -> PerBody[Result]:
         """Visit the bodies from world to leaves with `step(body, carry) -> (carry, result)`.

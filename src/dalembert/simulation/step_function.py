@@ -240,9 +240,10 @@ class StepPlan:
 
     @cached_property
     def is_watched(self) -> bool:
-        """True if energy that no work explains is reported: not for joints that are moved as given, nor for
-        integrators that conserve another energy in smooth motion."""
+        """True if energy that no work explains is reported: not for joints that are moved as given, in wind,
+        nor for integrators that conserve another energy in smooth motion."""
         moved = self.model.time_dependent or self.prescription is not None
+        moved = moved or (self.model.fluid is not None and any(self.model.fluid.wind))
         return self.watch and not moved and self.integrator in VELOCITY_FIRST
 
     @cached_property

@@ -42,6 +42,7 @@ from dalembert.formats.mjcf.bodies import (
     unique_name,
 )
 from dalembert.formats.mjcf.files import Source, read_source
+from dalembert.formats.mjcf.fluid import add_fluid
 from dalembert.formats.resources import Report, check_options
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.conventions import convert_state
@@ -187,6 +188,8 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
     _check_tendons(compiled)
     held = _add_equalities(builder, compiled)
     _add_actuators(builder, compiled)
+    if m.nv and (m.opt.density or m.opt.viscosity):
+        add_fluid(builder, compiled)
     _add_poses(builder, compiled, plan)
     for count, what in LISTED.items():
         if getattr(m, count):
@@ -205,15 +208,10 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
 
 
 def _reject_other_physics(compiled: Compiled) -> None:
-    """Reject fluids, flexible bodies and plugins; report mocap bodies."""
+    """Reject flexible bodies and plugins; report mocap bodies."""
     m, problem = compiled.m, ""
     if m.nbody == 1 and not m.ngeom:
         problem = "there is no body in the file; it may be a part of another one"
-    elif m.nv and (m.opt.density or m.opt.viscosity):
-        problem = (
-            f"the bodies move in a fluid (density {m.opt.density:g}, viscosity {m.opt.viscosity:g} in "
-            "<option>), whose forces are not supported; set both to 0 to leave them out"
-        )
     elif m.nflex:
         problem = "flexible bodies (flex) are not supported"
     elif m.nplugin:

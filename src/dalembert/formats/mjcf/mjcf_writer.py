@@ -275,6 +275,7 @@ class _Writer:
         head.leaf("compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         head.leaf("option", gravity=numbers(self.model.gravity))
         head.group("asset", self.assets.values())
+        self.xml.lose(self.model.fluid is not None, "the fluid and its drag are left out", grave=True)
         self._contact()
         self._constraints()
         self._actuators()

@@ -66,6 +66,7 @@ class _Writer:
         xml.lose(contact, "exclusions and pairs of contact, which belong into an SRDF file")
         for spring in model.springs:
             xml.lose(True, f'spring "{spring.name}" between points is left out', grave=True)
+        xml.lose(model.fluid is not None, "the fluid and its drag are left out", grave=True)
         with xml.inside("robot", name=model.name):
             self._link(WORLD, RigidInertia.zero(), model.world_shapes)
             for body in model.bodies:
