@@ -48,6 +48,20 @@ def linkage() -> da.Model:
     return builder.build()
 
 
+@functools.cache
+def rigged() -> da.Model:
+    """A ball joint and a slider, with a cable and a rope that an actuator each pulls."""
+    builder = da.ModelBuilder()
+    builder.add_body("ball", "world", da.Spherical(), inertia=INERTIA)
+    builder.add_body("arm", "ball", da.Prismatic((0, 1, 0)), inertia=INERTIA, placement=AWAY)
+    for name, height in (("cable", 2.0), ("rope", 1.0)):
+        points = [("world", (1.0, 0.0, height)), ("arm", (0.1, 0.2, height))]
+        builder.add_spring(name, points, stiffness=height, damping=0.3, limits=(0.0, 4.0))
+    builder.add_actuator("winch", {"cable": -2.0, "arm": 0.5}, gain=3.0, control=(-1.0, 1.0))
+    builder.add_actuator("servo", {"rope": 1.0}, gain=5.0, bias=(0.1, -5.0, -0.2), force=(-50.0, 50.0))
+    return builder.build()
+
+
 def _along(x: float) -> da.Transform:
     return da.Transform.from_rotation_translation(np.eye(3), (x, 0.0, 0.0))
 
@@ -63,6 +77,7 @@ def state(model: Callable[[], da.Model]) -> dict[str, Array]:
         "q": q, "q_ref": q, "v": v, **dict(zip(("a", "tau", "p", "u", "w"), rng.normal(size=(5, nv)))),
         "a_joints": rng.normal(size=max(nv - 6, 0)), "body_velocities": rng.normal(size=(bodies, 6)),
         **dict.fromkeys(("forces", "points", "joint_torques"), rng.normal(size=(bodies, 3))),
+        "ctrl": rng.normal(size=len(made.actuators)),
         "position": rng.normal(size=3), "stabilization": np.array(0.2), "dt": np.array(0.01),
     }  # fmt: skip
 
@@ -136,6 +151,9 @@ CALLS = [
     Call(da.floating_base.floating_base_inverse_dynamics, "q v a_joints", {"gravity": "acceleration"}, flyer),
     Call(da.floating_base.floating_base_equations, "q v", model=flyer),
     Call(at_arm(da.floating_base.floating_base_jacobian), "q", model=flyer),
+    Call(da.control.actuator_forces, "q v ctrl", model=rigged),
+    Call(da.kinematics.spring_lengths, "q", model=rigged),
+    Call(da.passive_forces, "q v", model=rigged),
     Call(da.control.gravity_compensation, "q"),
     Call(da.control.feedback_linearization, "q v q_ref", {"stiffness": 3.0}),
     Call(da.control.posture_forces, "q v q_ref", {"stiffness": 3.0}),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.catalogue_calls import rigged
 from tests.conformance.models import branched
 
 import dalembert as da
@@ -15,13 +16,15 @@ from dalembert.compiler.library import FUNCTIONS
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 
 DIFFERENTIABLE = sorted(name for name, declared in FUNCTIONS.items() if declared.differentiable)
+ALONG_PATHS = ("actuator_forces", "spring_lengths")
 FRAMED = ("jacobian", "jacobian_rate", "point_motion")
 
 
 def state(model: da.Model) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(2)
     q, v = model.random_state(rng)
-    return {"q": q, "v": v, "a": rng.normal(size=model.nv), "tau": rng.normal(size=model.nv)}
+    found = {"q": q, "v": v, "a": rng.normal(size=model.nv), "tau": rng.normal(size=model.nv)}
+    return found | {"ctrl": rng.normal(size=len(model.actuators))}
 
 
 def value(name: str, model: da.Model, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -35,7 +38,7 @@ def value(name: str, model: da.Model, arrays: list[np.ndarray]) -> list[np.ndarr
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_derivatives_are_slopes_along_the_manifold(name: str) -> None:
     """By every argument, on a free root with a ball and a screw; a batch of two equals its samples."""
-    model = branched()
+    model = rigged() if name in ALONG_PATHS else branched()
     at = state(model)
     arguments = FUNCTIONS[name].arguments
     more = (model.bodies[-1].name,) if name in FRAMED else ()
@@ -43,11 +46,11 @@ def test_derivatives_are_slopes_along_the_manifold(name: str) -> None:
         arrays = [at[item] for item in arguments]
         found: Any = da.dynamics.derivative(getattr(declared, name), model, *arrays, *more, by=by)
         results = list(found) if isinstance(found, tuple) else [found]
-        for k in range(model.nv):
+        for k in range(model.nv if by == "q" else at[by].size):
             h = 1e-5
             ends = []
             for sign in (1.0, -1.0):
-                step = sign * h * np.eye(model.nv)[k]
+                step = sign * h * np.eye(model.nv if by == "q" else at[by].size)[k]
                 moved = dict(at)
                 moved[by] = da.integrate(model, at["q"], step) if by == "q" else at[by] + step
                 ends.append(value(name, model, [moved[item] for item in arguments]))

@@ -154,6 +154,8 @@ NO_EQUATION = {
 """Public functions that compute no formula, and what they do instead."""
 NO_ROW = {
     "control.actuator_forces": "actuators are no matter of the documents",
+    "dynamics.fluid_forces": "fluids are no matter of the documents",
+    "kinematics.spring_lengths": "tendons are no matter of the documents",
     "get_num_threads": "threads are no matter of the documents",
     "set_num_threads": "threads are no matter of the documents",
     "stand": "poses are no matter of the documents",

@@ -48,8 +48,8 @@ REFUSED = {
     "nonlinear spring": (model(spring('stiffness="1 2 0"')), 'joint "j" has a nonlinear spring'),
     "nonlinear damping": (model(spring('damping="1 2 0"')), 'joint "j" has nonlinear damping'),
     "plastic spring": (model(spring('stiffness="1" springyield="1"')), "plastic spring"),
-    "tendon stiffness": (model(rest=TENDON.format('stiffness="2"')), 'tendon "t" has stiffness'),
-    "tendon damping": (model(rest=TENDON.format('damping="2"')), 'tendon "t" has damping'),
+    "tendon stiffness": (model(rest=TENDON.format('stiffness="1 2 0"')), 'tendon "t" has a nonlinear spr'),
+    "tendon damping": (model(rest=TENDON.format('damping="1 2 0"')), 'tendon "t" has nonlinear damping'),
     "tendon armature": (model(rest=TENDON.format('armature="2"')), 'tendon "t" has armature'),
     "tendon friction": (model(rest=TENDON.format('frictionloss="2"')), 'tendon "t" has dry friction'),
     "polynomial": (

@@ -178,7 +178,7 @@ def test_actuators_and_poses_survive_mjcf(tmp_path: Path) -> None:
 
 UNSUPPORTED = {
     '<general joint="a" dyntype="filter" dynprm="1"/>': "activation dynamics",
-    '<general site="s"/>': "only joints and fixed tendons",
+    '<general site="s"/>': "only joints and tendons",
     '<motor joint="ball"/>': "only hinges and slides",
     '<general joint="a" gaintype="affine" gainprm="1 2 0"/>': "a gain that depends on the state",
 }

@@ -86,14 +86,6 @@ class TestForces:
         assert forces == pytest.approx([0.0, 0.0, 10.0], abs=1e-12)
         assert da.passive_forces(model, below(model, 0.3), np.zeros(6))[5] == pytest.approx(-20.0)
 
-
-def rope_model() -> da.Model:
-    builder = da.ModelBuilder()
-    builder.add_body("ball", "world", da.Free(), inertia=BALL)
-    points = [("world", (0.0, 0.0, 0.0)), ("ball", (0.0, 0.0, 0.0))]
-    builder.add_spring("rope", points, stiffness=100.0, rest_length=(0.0, 0.5))
-    return builder.build()
-
     def test_forces_are_those_of_mujoco_on_moving_states(self) -> None:
         mujoco = pytest.importorskip("mujoco")
         body = '<body{}><joint type="{}" axis="0 1 0"/><geom type="sphere" size=".1" mass="1"/>{}</body>'
@@ -120,6 +112,14 @@ def rope_model() -> da.Model:
             tau = data.qfrc_passive
             expected = [*tau[3:6], *(R.T @ tau[:3]), *tau[6:]]
             assert da.passive_forces(model, q, v) == pytest.approx(expected, abs=1e-9)
+
+
+def rope_model() -> da.Model:
+    builder = da.ModelBuilder()
+    builder.add_body("ball", "world", da.Free(), inertia=BALL)
+    points = [("world", (0.0, 0.0, 0.0)), ("ball", (0.0, 0.0, 0.0))]
+    builder.add_spring("rope", points, stiffness=100.0, rest_length=(0.0, 0.5))
+    return builder.build()
 
 
 class TestMotion:
@@ -234,7 +234,12 @@ class TestModels:
     @pytest.mark.parametrize(
         ("points", "options", "text"),
         [
-            ([("trunk", (0, 0, 0))], {}, "1 points"),
+            ([("trunk", (0, 0, 0))], {}, "1 point;"),
+            ([], {"joints": {}}, "0 points and 0 joints"),
+            ([], {"joints": {"trunk": 1.0}}, "6 degrees of freedom"),
+            ([], {"joints": {"leg": 1.0}}, "leg"),
+            ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"weights": (1.0, 1.0)}, "the 1 lines"),
+            ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"limits": (2.0, 1.0)}, "limits is"),
             ([("trunk", (0, 0, 0)), ("leg", (0, 0, 0))], {}, "leg"),
             ([("trunk", (0, 0, np.nan)), ("world", (0, 0, 0))], {}, "three finite numbers"),
             ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"stiffness": -1.0}, "stiffness"),

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 import numpy as np
 
 from dalembert.algorithms.aligned import AlignedBody
-from dalembert.algorithms.declaration import JOINTS_ALONE, public
+from dalembert.algorithms.declaration import NO_LOADS, public
 from dalembert.algorithms.dense import total
 from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.kinematics import forward_kinematics
@@ -174,7 +174,7 @@ FRICTION_SPEED = 1e-3
 """s of Eq. (1) [rad/s or m/s]: at this speed friction has 71 % of its full size."""
 
 
-@public("dynamics", "q v", method="joints", differentiable=True, without=JOINTS_ALONE)
+@public("dynamics", "q v", method="joints", differentiable=True, without=NO_LOADS)
 def passive_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> list[Scalar]:
     """Compute tau_p = -k (q - q_rest) - d v - f sign(v) - sum J^T T `(…, nv)` [N m or N].
 

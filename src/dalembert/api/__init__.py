@@ -70,7 +70,7 @@ SUBJECTS: Final = {
     ),
     "kinematics": Subject(
         "Kinematics of bodies and frames: poses, Jacobians, the motion of points, inverse kinematics.",
-        "kinematics jacobians",
+        "kinematics jacobians springs",
         {"api.reaching": "InverseKinematics inverse_kinematics", "api.records": "Pose Poses"},
     ),
     "shapes": Subject(

@@ -7,6 +7,18 @@ from dalembert.api.calls import Array, ArrayLike, Check, ForceFrame
 from dalembert.api.records import FloatingBaseEquations, HybridDynamicsDerivatives, Poses
 from dalembert.model.model import Model
 
+def actuator_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    ctrl: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute the joint forces tau `(…, nv)` [N m or N] of the actuators, for control signals `(…, nu)`."""
+
 def base_wrench(
     model: Model,
     q: ArrayLike,
@@ -627,7 +639,13 @@ def operational_inertia(
     """Compute the operational-space inertia Lambda = (J M^-1 J^T)^-1 `(…, m, m)` of a frame."""
 
 def passive_forces(
-    model: Model, q: ArrayLike, v: ArrayLike, *, out: Array | None = None, check: Check = None
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
 ) -> Array:
     """Compute tau_p = -k (q - q_rest) - d v - f sign(v) - sum J^T T `(…, nv)` [N m or N]."""
 
@@ -693,6 +711,16 @@ def potential_energy_regressor(
     check: Check = None,
 ) -> Array:
     """Compute the regressor y(q) `(…, 10 n_bodies)` of the potential energy V = y . pi [J]."""
+
+def spring_lengths(
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    out: Array | None = None,
+    check: Check = None,
+) -> Array:
+    """Compute the lengths `(…, n_springs)` [m] of the paths of `model.springs`, those of a file's tendons."""
 
 def stable_pd(
     model: Model,

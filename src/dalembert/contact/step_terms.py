@@ -31,7 +31,7 @@ from dalembert.algorithms.integrators import (
 )
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.open_tree import is_constrained, velocity_places
-from dalembert.algorithms.springs import stretched_springs
+from dalembert.algorithms.springs import lengths_of, stretched_springs
 from dalembert.contact.costs import (
     Equality,
     JointDrive,
@@ -100,6 +100,22 @@ def _range_terms(given: _Given) -> Iterator[RangeEnd]:
             bound, overlap = _admissible((body.own_q(given.q)[k] - end) * sign, given)
             stiffness = 1.0 / (LIMIT_COMPLIANCE * _row_inverse_mass(row, given.inverse_mass))
             yield RangeEnd(row, bound, overlap, stiffness)
+
+
+def _tendon_ends(given: _Given) -> Iterator[RangeEnd]:
+    """Yield the finite limits of the lengths of paths."""
+    limited = [spring for spring in given.tree.springs if spring.is_limited and given.options.limits]
+    if not limited:
+        return
+    for spring, (length, J) in zip(
+        limited, lengths_of(original_model(given.tree), limited, given.q), strict=True
+    ):
+        for sign, end in zip((1.0, -1.0), spring.limits, strict=True):
+            row = [x if is_zero(x) else sign * x for x in J]
+            if math.isfinite(end) and not all(is_zero(x) for x in row):
+                bound, overlap = _admissible((length - end) * sign, given)
+                stiffness = 1.0 / (LIMIT_COMPLIANCE * _row_inverse_mass(row, given.inverse_mass))
+                yield RangeEnd(row, bound, overlap, stiffness)
 
 
 def _admissible(gap: Scalar, given: _Given) -> tuple[Scalar, Scalar]:
@@ -243,7 +259,7 @@ def start_step(
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
     joints: list[JointLimit | JointDrive] = [x for x in _limit_terms(given) if x.place not in known]
     joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]
-    ranges = list(_range_terms(given))
+    ranges = [*_range_terms(given), *_tendon_ends(given)]
     momenta = system.momenta(motion)
     v = v if prescribed is None else prescribed.fill(v, prescribed.velocity)
     return StepStart(q, v, dt, system, momenta, acting, bias, joints, equalities, ranges, prescribed)

@@ -17,8 +17,10 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-import dalembert.algorithms.control_laws  # noqa: F401 (it declares the laws)
+import dalembert.algorithms.control_laws
+import dalembert.algorithms.springs  # noqa: F401 (both declare functions of this module)
 from dalembert.api.calls import Array, ArrayLike, Check, known_frame, per_direction, positive_gain, results
+from dalembert.api.declared import actuator_forces as actuator_forces
 from dalembert.api.declared import consistent_inverse as consistent_inverse
 from dalembert.api.declared import feedback_linearization as feedback_linearization
 from dalembert.api.declared import gravity_compensation as gravity_compensation
@@ -28,7 +30,6 @@ from dalembert.api.declared import posture_forces as posture_forces
 from dalembert.api.declared import stable_pd as stable_pd
 from dalembert.call.arguments import as_array
 from dalembert.control.actuation import Actuators as Actuators
-from dalembert.control.actuation import actuator_forces as actuator_forces
 from dalembert.control.prescribed import Belt as Belt
 from dalembert.errors import ArgumentError, ModelError, StateError
 from dalembert.host.foreign_arrays import is_foreign

@@ -342,7 +342,9 @@ class ModelBuilder:
         """Add an actuator on joints of one degree of freedom, given with their gear ratios k.
 
         Its force is gain * u + b0 + b1 l + b2 dl/dt with the length l = sum of k q and the signal u; it acts
-        on each joint as k times that. `control` and `force` are the ranges of u and of the force.
+        on each joint as k times that. `control` and `force` are the ranges of u and of the force. The name of
+        a spring instead of a joint is that of a tendon: q is the length of its path, which shortens where the
+        force is negative.
         """
         actuator = checked_actuator(name, joints, gain, bias, control, force)
         if name in self._actuators:
@@ -352,21 +354,32 @@ class ModelBuilder:
     def add_spring(
         self,
         name: str,
-        points: Iterable[tuple[str, Iterable[float]]],
+        points: Iterable[tuple[str, Iterable[float]]] = (),
         *,
+        joints: Mapping[str, float] | None = None,
+        weights: Iterable[float] | None = None,
         stiffness: float = 0.0,
         damping: float = 0.0,
         rest_length: float | tuple[float, float] | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> None:
-        """Add a spring and damper along the straight lines through points of bodies, two or more.
+        """Add a spring and damper along a path: straight lines through points of bodies, two or more.
 
         Each point is (name, (x, y, z)): the name of a body, of a frame or "world", and a point in its
         coordinates [m]. The tension is k x + d dl/dt, with `stiffness` k [N/m], `damping` d [N s/m] and the
         length x beyond `rest_length` [m]: a number, by default the length in the neutral configuration, or
         the two lengths between which the spring is slack: (0, l) is an elastic rope.
+
+        `joints` instead of points: a path whose length is the sum of coefficients times the positions of
+        joints, a fixed tendon of MJCF. `weights`: factors of the lengths of the lines from point to point, 1
+        by default; 0 interrupts the path. `limits`: the least and the greatest length; (0, l) is a rope that
+        does not stretch. Like limits of joints they act in steps with contact. An actuator may pull along the
+        path, which may have no stiffness of its own.
         """
         self._refuse_taken(checks.valid_name(name, "the name of a spring"), f'spring "{name}"')
-        self._springs[name] = checked_spring(name, points, stiffness, damping, rest_length)
+        self._springs[name] = checked_spring(
+            name, points, weights, joints or {}, stiffness, damping, rest_length, limits
+        )
 
     def set_fluid(
         self, *, density: float = 0.0, viscosity: float = 0.0, wind: Iterable[float] = (0.0, 0.0, 0.0)
@@ -422,7 +435,7 @@ class ModelBuilder:
         for pose in self._poses.values():
             poses.require_fitting(pose, joints)
         for actuator in self._actuators.values():
-            actuators.require_fitting(actuator, joints)
+            actuators.require_fitting(actuator, joints, self._springs)
         model = Model(
             bodies=bodies,
             gravity=self._gravity,

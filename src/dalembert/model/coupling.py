@@ -53,13 +53,8 @@ def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) 
     """Return the couplings after checking that each makes another one-DoF joint dependent."""
     taken: dict[str, str] = {}
     for coupling in couplings:
-        for joint, _ in coupling.coefficients:
-            kind = require_known(joints, joint, f'coupling "{coupling.name}"', "joint")
-            if (kind.nq, kind.nv) != (1, 1):
-                raise ModelError(
-                    f'coupling "{coupling.name}": joint "{joint}" is of kind {kind.kind} with {kind.nv} '
-                    "degrees of freedom; only joints of one degree can be coupled"
-                )
+        named = [joint for joint, _ in coupling.coefficients]
+        require_single_freedoms(named, joints, f'coupling "{coupling.name}"')
         dependent = coupling.dependent
         if dependent in taken:
             raise ModelError(
@@ -68,6 +63,30 @@ def check_couplings(couplings: Iterable[Coupling], joints: Mapping[str, Joint]) 
             )
         taken[dependent] = coupling.name
     return list(couplings)
+
+
+def require_single_freedoms(names: Iterable[str], joints: Mapping[str, Joint], what: str) -> None:
+    """Refuse unknown joints, and joints of several degrees of freedom, whose positions have no sum."""
+    for name in names:
+        joint = require_known(joints, name, what, "joint")
+        if (joint.nq, joint.nv) != (1, 1):
+            raise ModelError(
+                f'{what}: joint "{name}" is of kind {joint.kind} with {joint.nv} degrees of freedom; only '
+                "joints of one degree can be used here"
+            )
+
+
+def joint_sum(model: Model, terms: Iterable[tuple[str, float]]) -> Dependence:
+    """Return the sum of k q over joints of one degree of freedom as a function of independent coordinates."""
+    ratios: dict[tuple[int, int], float] = {}
+    offset = 0.0
+    for name, k in terms:
+        body = model.joints[name].body
+        own = body.dependence or Dependence(((body.q_slice.start, body.v_slice.start, 1.0),), 0.0)
+        offset += k * own.offset
+        for place, rate, ratio in own.terms:
+            ratios[place, rate] = ratios.get((place, rate), 0.0) + k * ratio
+    return Dependence(tuple((*places, ratio) for places, ratio in ratios.items()), offset)
 
 
 def place_coordinates(bodies: Sequence[Body], couplings: Sequence[Coupling] = ()) -> list[Body]:

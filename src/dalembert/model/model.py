@@ -467,12 +467,15 @@ def _sections(model: Model) -> Iterator[tuple[str, Sequence[str], bool]]:
     yield "loops (q, v, tau are the spanning tree's)", loops, True
     yield "poses", model.poses.names, False
     yield "actuators", model.actuators.names, False
-    springs = [
-        f"{spring.name}: {' – '.join(name for name, _ in spring.points)}, stiffness "
-        f"{_number(spring.stiffness)} N/m, damping {_number(spring.damping)} N s/m"
-        for spring in model.springs
-    ]
-    yield "springs between points", springs, True
+    springs = []
+    for spring in model.springs:
+        path = " – ".join(name for name, _ in spring.points)
+        path = path or " + ".join(f"{k:g}·{joint}" for joint, k in spring.joints)
+        resistance = f"stiffness {_number(spring.stiffness)} N/m, damping {_number(spring.damping)} N s/m"
+        low, high = spring.limits
+        ends = "" if low == -math.inf and high == math.inf else f", length {low:g} to {high:g}"
+        springs.append(f"{spring.name}: {path}, {resistance}{ends}")
+    yield "springs along paths", springs, True
     fluid = model.fluid
     immersed = (
         []

@@ -1,24 +1,34 @@
-"""Springs and dampers between points of bodies: elements of a model beside its joints.
+"""Springs, dampers and limits along paths: the tendons of a model, elements beside its joints.
 
-A spring pulls along the straight lines through its points, a path of the length l, with the tension
+A spring pulls along a path of the length l with the tension
 
     T = k x + d dl/dt,      x = l - b where l > b,  l - a where l < a,  0 between                          (1)
 
-[a, b] are the lengths between which it is slack: a = b for a usual spring, a = 0 for an elastic rope.
+[a, b] are the lengths between which it is slack: a = b for a usual spring, a = 0 for an elastic rope. The
+path leads through points p_i of bodies, or couples joints by their positions q_j:
+
+    l = sum of w_i |p_i+1 - p_i|,     or     l = sum of k_j q_j                                            (2)
+
+The weights w_i are 1, but behind a pulley that divides the tension among its branches.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dalembert.errors import ModelError, items_of, short_repr
 from dalembert.model import checks
+from dalembert.model.coupling import joint_sum, require_single_freedoms
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, maximum, sqrt
+from dalembert.scalar import Scalar, Scalars, maximum, sqrt
 from dalembert.spatial import Placement, Transform, Vec3
+
+if TYPE_CHECKING:
+    from dalembert.model.model import Model
 
 SPRING_VALUES: Final = ("stiffness", "damping", "rest_length")
 """The numbers of a spring that `with_values` and run-time parameters name."""
@@ -32,14 +42,20 @@ Path = tuple[tuple[str, Vec3], ...]
 
 @dataclass(frozen=True, slots=True)
 class Spring:
-    """A spring and damper along a path by Eq. (1): stiffness k [N/m], damping d [N s/m], and the lengths
-    [m] between which it is slack."""
+    """A spring and damper along a path by Eqs (1) and (2): stiffness k [N/m], damping d [N s/m], the lengths
+    [m] between which it is slack, and the `limits` of its length [m]; of a path over joints in their units.
+
+    A path has `points` and a weight for each line between them, or `joints` with their coefficients.
+    """
 
     name: str
     points: Path
+    weights: tuple[float, ...]
+    joints: tuple[tuple[str, float], ...]
     stiffness: Scalar
     damping: Scalar
     rest_length: tuple[Scalar, Scalar] | None
+    limits: tuple[float, float]
 
     @property
     def is_never_slack(self) -> bool:
@@ -47,6 +63,11 @@ class Spring:
         assert self.rest_length is not None
         a, b = self.rest_length
         return a is b or (isinstance(a, float) and isinstance(b, float) and a == b)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether its length has a limit."""
+        return any(map(math.isfinite, self.limits))
 
     def stretch(self, length: Scalar) -> Scalar:
         """Return x of Eq. (1)."""
@@ -57,22 +78,46 @@ class Spring:
         return maximum(length - b, 0.0) - maximum(a - length, 0.0)
 
 
-def checked_spring(name: str, points: Any, stiffness: Any, damping: Any, rest_length: Any) -> Spring:
-    """Return a spring of finite numbers, with two points or more."""
+def checked_spring(
+    name: str,
+    points: Any,
+    weights: Any,
+    joints: Mapping[str, float],
+    stiffness: Any,
+    damping: Any,
+    rest_length: Any,
+    limits: Any,
+) -> Spring:
+    """Return a spring of finite numbers along two points or more, or along joints."""
     what = f'spring "{checks.valid_name(name, "the name of a spring")}"'
     path = tuple(_checked_point(point, what) for point in items_of(points))
-    if len(path) < 2:
+    if not isinstance(joints, Mapping) or not all(map(checks.is_finite, joints.values())):
+        raise ModelError(f"{what}: joints is {short_repr(joints)}; give joints with numbers: {{'knee': 1.0}}")
+    if bool(path) == bool(joints):
+        raise ModelError(f"{what} has {len(path)} points and {len(joints)} joints; give one or the other")
+    if len(path) == 1:
         raise ModelError(
-            f"{what} has {len(path)} points; give two or more, each the name of a body, of a frame or "
+            f"{what} has 1 point; give two or more, each the name of a body, of a frame or "
             '"world" and a point there, as in ("hand", (0.0, 0.0, 0.1))'
+        )
+    lines = max(0, len(path) - 1)
+    given = [1.0] * lines if weights is None else items_of(weights)
+    if len(given) != lines or not all(checks.is_finite(w) and w >= 0.0 for w in given):
+        raise ModelError(
+            f"{what}: weights is {short_repr(weights)}; give a number that is not negative for each of the "
+            f"{lines} lines from point to point"
         )
     for part, number in (("stiffness", stiffness), ("damping", damping)):
         if not checks.is_finite(number) or number < 0.0:
             raise ModelError(
                 f"{what}: {part} is {short_repr(number)}; give a finite number that is not negative"
             )
-    slack = None if rest_length is None else _checked_lengths(rest_length, what)
-    return Spring(name, path, float(stiffness), float(damping), slack)
+    least = 0.0 if path else -math.inf
+    slack = None if rest_length is None else _checked_lengths("rest_length", rest_length, least, what)
+    ends = (-math.inf, math.inf) if limits is None else _checked_limits(limits, what)
+    terms = tuple((joint, float(k)) for joint, k in joints.items())
+    scales = tuple(float(w) for w in given)
+    return Spring(name, path, scales, terms, float(stiffness), float(damping), slack, ends)
 
 
 def _checked_point(given: Any, what: str) -> tuple[str, Vec3]:
@@ -86,17 +131,29 @@ def _checked_point(given: Any, what: str) -> tuple[str, Vec3]:
     return checks.valid_name(pair[0], f"{what}: the name of a body"), Vec3(float(x), float(y), float(z))
 
 
-def _checked_lengths(given: Any, what: str) -> tuple[float, float]:
+def _checked_lengths(part: str, given: Any, least: float, what: str) -> tuple[float, float]:
     ends = (given, given) if checks.is_finite(given) else tuple(items_of(given))
-    if len(ends) != 2 or not all(checks.is_finite(x) for x in ends) or not 0.0 <= ends[0] <= ends[1]:
+    if len(ends) != 2 or not all(checks.is_finite(x) for x in ends) or not least <= ends[0] <= ends[1]:
+        sign = " that is not negative" if least == 0.0 else ""
         raise ModelError(
-            f"{what}: rest_length is {short_repr(given)}; give a length [m] that is not negative, or the two "
+            f"{what}: {part} is {short_repr(given)}; give a length [m]{sign}, or the two "
             "lengths between which it is slack, the lesser one first"
         )
     return float(ends[0]), float(ends[1])
 
 
-def placed_spring(spring: Spring, homes: Mapping[str, tuple[str, Placement | None]], tree: Tree) -> Spring:
+def _checked_limits(given: Any, what: str) -> tuple[float, float]:
+    ends = tuple(items_of(given))
+    numbers = all(isinstance(x, int | float) and not math.isnan(x) for x in ends)
+    if len(ends) != 2 or not numbers or not ends[0] <= ends[1]:
+        raise ModelError(
+            f"{what}: limits is {short_repr(given)}; give the least and the greatest length, which may be "
+            "infinite"
+        )
+    return float(ends[0]), float(ends[1])
+
+
+def placed_spring(spring: Spring, homes: Mapping[str, tuple[str, Placement | None]], model: Model) -> Spring:
     """Return the spring with points on bodies and a rest length, by default the neutral configuration's.
 
     `homes`: for each name of a body or frame the body, and where the frame is placed on it.
@@ -105,13 +162,22 @@ def placed_spring(spring: Spring, homes: Mapping[str, tuple[str, Placement | Non
     for name, point in spring.points:
         body, placement = checks.require_known(homes, name, what, "body or frame")
         path.append((body, point if placement is None else placement.transform_point(point)))
+    joints = {joint.name: joint.body.joint for joint in model.joints}
+    require_single_freedoms([name for name, _ in spring.joints], joints, what)
     placed = replace(spring, points=tuple(path))
     if placed.rest_length is None:
-        poses = _neutral_poses(tree)
-        _, lengths = lines_along([placed_at(poses.get(name), point) for name, point in path])
-        length = float(sum(lengths))
+        length = _neutral_length(placed, model)
         placed = replace(placed, rest_length=(length, length))
     return placed
+
+
+def _neutral_length(spring: Spring, model: Model) -> float:
+    q = [x for body in model.bodies if body.dependence is None for x in body.joint.neutral()]
+    if spring.joints:
+        return float(joint_sum(model, spring.joints).position(q))
+    poses = _poses(model, q)
+    _, lengths = lines_along([placed_at(poses.get(name), point) for name, point in spring.points])
+    return float(sum(w * length for w, length in zip(spring.weights, lengths, strict=True)))
 
 
 def placed_at(pose: Placement | None, point: Vec3) -> Vec3:
@@ -126,9 +192,8 @@ def lines_along(points: Sequence[Vec3]) -> tuple[list[Vec3], list[Scalar]]:
     return [line * (1.0 / length) for line, length in zip(lines, lengths, strict=True)], lengths
 
 
-def _neutral_poses(tree: Tree) -> dict[str, Transform]:
-    """Return the poses of bodies by name in the neutral configuration, at time zero."""
-    q = [x for body in tree.bodies if body.dependence is None for x in body.joint.neutral()]
+def _poses(tree: Tree, q: Scalars) -> dict[str, Transform]:
+    """Return the poses of bodies by name at time zero."""
 
     def step(body: Any, X: Transform) -> tuple[Transform, Transform]:
         pose = X @ body.jcalc(q, None, 0.0 if body.joint.time_dependent else None).X

@@ -214,7 +214,10 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "contact_pairs": ("add_contact_pair", ("first", "second", "friction", "restitution", "condim")),
     "poses": ("add_pose", ("name", "positions")),
     "actuators": ("add_actuator", ("name", "gears", "gain", "bias", "control", "force")),
-    "springs": ("add_spring", ("name", "points", "stiffness", "damping", "rest_length")),
+    "springs": (
+        "add_spring",
+        ("name", "points", "weights", "gears", "stiffness", "damping", "rest_length", "limits"),
+    ),
     "fluid": ("set_fluid", ("density", "viscosity", "wind")),
     "drag_shapes": (
         "add_drag_shape",
@@ -249,12 +252,13 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "restitution": Reader.take,
     **dict.fromkeys(("springs.stiffness", "springs.damping"), Reader.number),
     "springs.points": Reader.items,
+    "springs.weights": Reader.numbers,
     **dict.fromkeys(("fluid.density", "fluid.viscosity"), Reader.number),
     **dict.fromkeys(("fluid.wind", "drag_shapes.size", "drag_shapes.added_inertia"), Reader.numbers),
     "drag_shapes.coefficients": lambda reader, key: (
         reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key)
     ),
-    "springs.rest_length": lambda reader, key: reader.numbers(key, 2),
+    **dict.fromkeys(("springs.rest_length", "springs.limits"), lambda reader, key: reader.numbers(key, 2)),
 }
 """How an entry, or that of one list, is read; all others are text."""
 
@@ -336,7 +340,7 @@ def _content(model: Model, *, with_functions: bool = False) -> dict[str, Any]:
         if method == "add_coupling":
             terms = arguments["coefficients"]
             arguments |= {"joints": list(terms), "coefficients": tuple(terms.values())}
-        if method == "add_actuator":
+        if method in ("add_actuator", "add_spring"):
             arguments |= {"gears": arguments["joints"]}
         if method == "add_spring":
             arguments |= {"points": [[body, point.to_list()] for body, point in arguments["points"]]}

@@ -60,7 +60,8 @@ def builder_calls(model: Model) -> Iterator[Call]:
         own = {name: getattr(actuator, name) for name in ("name", "gain", "bias", "control", "force")}
         yield "add_actuator", own | {"joints": dict(actuator.joints)}
     for spring in model.springs:
-        yield "add_spring", {part.name: getattr(spring, part.name) for part in fields(spring)}
+        own = {part.name: getattr(spring, part.name) for part in fields(spring)}
+        yield "add_spring", own | {"joints": dict(spring.joints)}
     if model.fluid is not None:
         medium = model.fluid
         own = {"density": medium.density, "viscosity": medium.viscosity, "wind": tuple(medium.wind)}
@@ -117,7 +118,8 @@ def lock(model: Model, joints: Iterable[str], q: Sequence[float] | None = None) 
 def _without_joints(
     call: Call, locked: Iterable[str], positions: Mapping[str, Sequence[float]]
 ) -> Iterator[Call]:
-    """Yield the call without locked joints where it is about poses or actuators, nothing if none is left."""
+    """Yield the call without locked joints where it is about poses, actuators or paths over joints, nothing
+    if none is left."""
     method, given = call
     if method == "add_pose":
         kept = {joint: numbers for joint, numbers in given["positions"].items() if joint not in locked}
@@ -129,6 +131,12 @@ def _without_joints(
         b0, b1, b2 = given["bias"]
         if free:
             yield method, given | {"joints": free, "bias": (b0 + b1 * length, b1, b2)}
+    elif method == "add_spring" and given["joints"]:
+        free = {joint: k for joint, k in given["joints"].items() if joint not in locked}
+        length = sum(k * positions[joint][0] for joint, k in given["joints"].items() if joint in locked)
+        if free:
+            moved = {part: tuple(x - length for x in given[part]) for part in ("rest_length", "limits")}
+            yield method, given | moved | {"joints": free}
     else:
         yield call
 

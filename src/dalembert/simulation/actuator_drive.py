@@ -20,16 +20,18 @@ from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws import implicit_acceleration
+from dalembert.algorithms.dense import dot
+from dalembert.algorithms.springs import actuator_lengths, clipped, require_actuators
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
 from dalembert.control import Actuators
-from dalembert.control.actuation import Signal, require_actuators
+from dalembert.control.actuation import Signal
 from dalembert.errors import ShapeError
-from dalembert.model.actuators import Actuator, positions_by_velocity, transmission
+from dalembert.model.actuators import Actuator
 from dalembert.model.body import bounds_of
 from dalembert.model.model import Model
-from dalembert.scalar import Scalar, maximum, minimum
+from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.simulation.drives import motor_forces
 
 
@@ -130,17 +132,15 @@ class ActuatorDrive:
         """Return the forces of actuators that act as at the start, and those that are implicit."""
         q, v = given["q"], given["v"]
         u = given["ctrl"] if self.signal is None else list(self.signal(model, time, q, v))
-        K, offset = transmission(model)
-        y, efforts = positions_by_velocity(model, q), _efforts(model)
+        lengths = actuator_lengths(model, q, time=time if model.time_dependent else None)
+        efforts = _efforts(model)
         tau: list[Scalar] = [0.0] * model.nv
         servos: dict[int, list[_ImplicitForce]] = {}
-        for item, signal, row, length in zip(model.actuators, u, K.tolist(), offset.tolist(), strict=True):
-            places = [place for place, ratio in enumerate(row) if ratio]
-            l, rate = length, 0.0
-            for place in places:
-                l, rate = l + row[place] * y[place], rate + row[place] * v[place]
-            force = item.gain * _clip(signal, item.control) + item.bias[0]
-            k = row[places[0]] if len(places) == 1 else 0.0
+        for item, signal, (l, row) in zip(model.actuators, u, lengths, strict=True):
+            places = [place for place, ratio in enumerate(row) if not is_zero(ratio)]
+            rate = dot(row, v)
+            force = item.gain * clipped(signal, item.control) + item.bias[0]
+            k = (literal(row[places[0]]) or 0.0) if len(places) == 1 else 0.0
             kp, kd = max(0.0, -item.bias[1]) * k * k, max(0.0, -item.bias[2]) * k * k
             force = force + item.bias[1] * l  # its change in the step is that of kp in Eq. (1)
             if not kd:
@@ -149,7 +149,7 @@ class ActuatorDrive:
                 own = _ImplicitForce(places[0], k * force, kp, kd, *_range(item, k))
                 servos.setdefault(places[0], []).append(own)
                 continue
-            force = _clip(force, item.force)
+            force = clipped(force, item.force)
             for place in places:
                 tau[place] = tau[place] + row[place] * force
         return tau, _within_efforts(servos, efforts, tau)
@@ -172,13 +172,13 @@ def _within_efforts(
             if limited and (item.kp or item.kd):
                 found.append(item._replace(low=max(item.low, -effort), high=min(item.high, effort)))
                 continue
-            constant = constant + _clip(item.constant, (item.low, item.high) if limited else None)
+            constant = constant + clipped(item.constant, (item.low, item.high) if limited else None)
             kp, kd = kp + item.kp, kd + item.kd
         tau[place] = 0.0
         if kp or kd:
             found.append(_ImplicitForce(place, constant, kp, kd, -effort, effort))
         else:
-            tau[place] = constant if effort == math.inf else _clip(constant, (-effort, effort))
+            tau[place] = constant if effort == math.inf else clipped(constant, (-effort, effort))
     return found
 
 
@@ -197,7 +197,3 @@ def _range(item: Actuator, k: float) -> tuple[float, float]:
         return -math.inf, math.inf
     a, b = k * item.force[0], k * item.force[1]
     return min(a, b), max(a, b)
-
-
-def _clip(value: Scalar, ends: tuple[float, float] | None) -> Scalar:
-    return value if ends is None else minimum(maximum(value, ends[0]), ends[1])

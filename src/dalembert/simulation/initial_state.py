@@ -9,6 +9,7 @@ import numpy as np
 
 from dalembert.algorithms.constraints import constraint_equations
 from dalembert.algorithms.open_tree import is_constrained
+from dalembert.api.declared import spring_lengths
 from dalembert.call.arguments import Array
 from dalembert.errors import ArgumentError, StateError
 from dalembert.model.body import bounds_of
@@ -97,28 +98,37 @@ def overlap_message(found: Array, names: Callable[[], Sequence[tuple[str, str]]]
 
 
 def beyond_limits(trajectory: Any) -> str:
-    """Return a message about the joint of one coordinate that ended farthest beyond its limits; "" if none
-    did.
+    """Return a message about the joint of one coordinate, or the tendon, that ended farthest beyond its
+    limits; "" if none did.
     """
     model: Model = trajectory.model
     if "limits" not in model.functions:  # kept with the model, since each rollout asks
         single = [body for body in model.bodies if body.dependence is None and body.nq == 1]
         ends = [(bounds_of(body, "lower")[0], bounds_of(body, "upper")[0]) for body in single]
         limited = [k for k, (low, high) in enumerate(ends) if low > -np.inf or high < np.inf]
-        low, high = np.array([ends[k] for k in limited], dtype=np.float64).reshape(-1, 2).T
-        names = [single[k].joint_name for k in limited]
-        model.functions["limits"] = names, [single[k].q_slice.start for k in limited], low, high
-    names, places, low, high = model.functions["limits"]
+        names = [f'joint "{single[k].joint_name}"' for k in limited]
+        tendons = [k for k, spring in enumerate(model.springs) if spring.is_limited]
+        names += [f'tendon "{model.springs[k].name}"' for k in tendons]
+        ends = [*(ends[k] for k in limited), *(model.springs[k].limits for k in tendons)]
+        low, high = np.array(ends, dtype=np.float64).reshape(-1, 2).T
+        model.functions["limits"] = names, [single[k].q_slice.start for k in limited], tendons, low, high
+    names, places, tendons, low, high = model.functions["limits"]
     if not names:
         return ""
-    end = trajectory.q[..., -1, :][..., places].reshape(-1, len(places))
-    excess = np.maximum(low - end, end - high)
+    end = trajectory.q[..., -1, :].reshape(-1, model.nq)
+    found = end[:, places]
+    if tendons:
+        time = trajectory.time[..., -1].reshape(-1) if model.time_dependent else None
+        found = np.concatenate(
+            [found, spring_lengths(model, end, time=time, check="off")[:, tendons]], axis=1
+        )
+    excess = np.maximum(low - found, found - high)
     excess = np.where(np.isfinite(excess), excess, 0.0)
     if not excess.size or excess.max() <= MIN_REPORTED_EXCESS:
         return ""
     k = int(excess.max(axis=0).argmax())
     # No number of the sample, so that warnings of many rollouts are one.
-    return f'joint "{names[k]}" ended beyond its limits, {low[k]:.4g} to {high[k]:.4g}'
+    return f"{names[k]} ended beyond its limits, {low[k]:.4g} to {high[k]:.4g}"
 
 
 # Values of a model that a rollout was given at run time, for all samples or for each.

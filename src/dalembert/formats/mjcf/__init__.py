@@ -18,7 +18,7 @@ and a `joint` or fixed-`tendon` equality of first order couples coordinates:
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
@@ -43,6 +43,7 @@ from dalembert.formats.mjcf.bodies import (
 )
 from dalembert.formats.mjcf.files import Source, read_source
 from dalembert.formats.mjcf.fluid import add_fluid
+from dalembert.formats.mjcf.tendons import add_tendons, fixed_tendon
 from dalembert.formats.resources import Report, check_options
 from dalembert.model import Model, ModelBuilder
 from dalembert.model.conventions import convert_state
@@ -185,9 +186,9 @@ def _convert(compiled: Compiled, root: str | None, inertia: str) -> MjcfFile:
         if own != site:
             report.note(f'site "{site}" is called "{own}": the name is taken')
         builder.add_frame(own, *compiled.placement("site", s))
-    _check_tendons(compiled)
     held = _add_equalities(builder, compiled)
-    _add_actuators(builder, compiled)
+    tendons = add_tendons(builder, compiled)
+    _add_actuators(builder, compiled, tendons)
     if m.nv and (m.opt.density or m.opt.viscosity):
         add_fluid(builder, compiled)
     _add_poses(builder, compiled, plan)
@@ -336,49 +337,12 @@ def _terms(compiled: Compiled, tag: str, index: int, equality: str) -> tuple[dic
     m = compiled.m
     if tag == "joint":
         return {compiled.joints[index]: 1.0}, float(m.qpos0[m.jnt_qposadr[index]])
-    terms = _fixed_tendon(compiled, index)
+    terms = fixed_tendon(compiled, index)
     if terms is None:
         tendon = compiled.name("TENDON", index)
         what = f'equality "{equality}" holds the spatial tendon "{tendon}"; only fixed ones are kept'
         raise compiled.error("tendon", equality, what)
     return terms, float(m.tendon_length0[index])
-
-
-def _fixed_tendon(compiled: Compiled, t: int) -> dict[str, float] | None:
-    """Return the coefficients of a fixed tendon by joint; None for a spatial one."""
-    m = compiled.m
-    places = range(m.tendon_adr[t], m.tendon_adr[t] + m.tendon_num[t])
-    if any(int(m.wrap_type[w]) != int(compiled.mujoco.mjtWrap.mjWRAP_JOINT) for w in places):
-        return None
-    terms: dict[str, float] = {}
-    for w in places:
-        joint = compiled.joints[m.wrap_objid[w]]
-        terms[joint] = terms.get(joint, 0.0) + float(m.wrap_prm[w])
-    return terms
-
-
-def _check_tendons(compiled: Compiled) -> None:
-    """Reject tendons that push, pull or weigh; those that only measure or carry an actuator are listed."""
-    m, report = compiled.m, compiled.report
-    springs, dampers, friction = (
-        not compiled.is_disabled(flag) for flag in ("SPRING", "DAMPER", "FRICTIONLOSS")
-    )
-    for t in range(m.ntendon):
-        name = compiled.name("TENDON", t)
-        forces = {
-            "stiffness": springs and (m.tendon_stiffness[t] or any(m.tendon_stiffnesspoly[t])),
-            "damping": dampers and (m.tendon_damping[t] or any(m.tendon_dampingpoly[t])),
-            "armature": m.tendon_armature[t],
-            "dry friction": friction and m.tendon_frictionloss[t],
-        }
-        for what in (what for what, value in forces.items() if value):
-            message = f'tendon "{name}" has {what}; tendons with forces are not supported'
-            raise compiled.error(("fixed", "spatial"), name, message)
-        if m.tendon_limited[t] and not compiled.is_disabled("LIMIT"):
-            low, high = floats(m.tendon_range[t])
-            report.note(f'ignored: the limits of tendon "{name}", {low:g} to {high:g} m')
-        kind = "fixed" if _fixed_tendon(compiled, t) is not None else "spatial"
-        report.note(f'ignored: {kind} tendon "{name}", which exerts no force by itself')
 
 
 def _lock_joints(model: Model, held: dict[str, float]) -> Model:
@@ -420,14 +384,14 @@ def _reflect_rotors(compiled: Compiled) -> None:
             m.dof_damping[dof] += gear * gear * damping
 
 
-def _add_actuators(builder: ModelBuilder, compiled: Compiled) -> None:
+def _add_actuators(builder: ModelBuilder, compiled: Compiled, tendons: Mapping[int, str]) -> None:
     """Add the actuators whose force depends on control, length and rate only; report the others, which are
     left out; a muscle, which pulls by itself, is rejected.
     """
     m, names = compiled.m, [compiled.name("ACTUATOR", i) for i in range(compiled.m.nactuator)]
     driven: dict[str, None] = {}
     for i, name in enumerate(names):
-        joints = _driven_joints(compiled, i)
+        joints = _driven_joints(compiled, i, tendons)
         driven |= dict.fromkeys(joint for joint in joints or () if joint in compiled.places)
         reason = _unsupported(compiled, i, joints)
         if reason or joints is None:
@@ -450,17 +414,19 @@ def _add_actuators(builder: ModelBuilder, compiled: Compiled) -> None:
         builder.set_actuated(driven)
 
 
-def _driven_joints(compiled: Compiled, i: int) -> dict[str, float] | None:
-    """Return the hinges and slides that an actuator drives, with their gear ratios; None for another
-    transmission.
+def _driven_joints(compiled: Compiled, i: int, tendons: Mapping[int, str]) -> dict[str, float] | None:
+    """Return the hinges and slides, or the spring of a spatial tendon, that an actuator drives, with their
+    gear ratios; None for another transmission.
     """
     m, Trn = compiled.m, compiled.mujoco.mjtTrn
     kind, target, gear = int(m.actuator_trntype[i]), int(m.actuator_trnid[i][0]), float(m.actuator_gear[i][0])
     if kind in (int(Trn.mjTRN_JOINT), int(Trn.mjTRN_JOINTINPARENT)):
         return {compiled.joints[target]: gear}
     if kind == int(Trn.mjTRN_TENDON):
-        terms = _fixed_tendon(compiled, target)
-        return None if terms is None else {joint: gear * k for joint, k in terms.items()}
+        terms = fixed_tendon(compiled, target)
+        if terms is not None:
+            return {joint: gear * k for joint, k in terms.items()}
+        return {tendons[target]: gear} if target in tendons else None
     return None
 
 
@@ -474,8 +440,8 @@ def _unsupported(compiled: Compiled, i: int, joints: dict[str, float] | None) ->
     label, obj = TRANSMISSIONS.get(int(m.actuator_trntype[i]), ("unknown", "BODY"))
     target = int(m.actuator_trnid[i][0])
     if joints is None:
-        return f'on {label} "{compiled.name(obj, target)}": only joints and fixed tendons are driven'
-    scalar = [compiled.joints.index(joint) for joint in joints]
+        return f'on {label} "{compiled.name(obj, target)}": only joints and tendons through sites are driven'
+    scalar = [compiled.joints.index(joint) for joint in joints if joint in compiled.joints]
     if any(int(m.jnt_type[j]) < SLIDE or compiled.joints[j] not in compiled.places for j in scalar):
         return f'on {label} "{compiled.name(obj, target)}": only hinges and slides are driven'
     if dynamics != int(mujoco.mjtDyn.mjDYN_NONE):

@@ -35,6 +35,7 @@ from dalembert.formats.mjcf.files import MESH_ENDINGS
 from dalembert.formats.resources import reject_functions
 from dalembert.model import Model, joints, shapes
 from dalembert.model.body import LIMITS, Body, Frame, Loop, bounds_of
+from dalembert.model.springs import Spring
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -235,6 +236,27 @@ def _without_links(inertia: RigidInertia, links: Sequence[Frame]) -> RigidInerti
     return rest
 
 
+def _coefficients(terms: Iterable[tuple[str, float]]) -> list[tuple[str, dict[str, str]]]:
+    """Return the parts of a fixed tendon."""
+    return [("joint", {"joint": joint, "coef": numbers([k])}) for joint, k in terms]
+
+
+def _sites(spring: Spring) -> list[tuple[str, dict[str, str]]]:
+    """Return the parts of a spatial tendon: sites, and pulleys where the weight of its lines changes."""
+    found: list[tuple[str, dict[str, str]]] = []
+    current = 1.0
+    for k, weight in enumerate([0.0, *spring.weights], start=1):  # the line that ends at point k
+        following = next((w for w in spring.weights[k - 1 :] if w), current)
+        target = following if weight == 0.0 else weight
+        if target != current or (weight == 0.0 and found):
+            found.append(("pulley", {"divisor": numbers([1.0 / target])}))
+            if weight:  # the branch begins at the point before
+                found.append(("site", {"site": f"{spring.name}:{k - 1}"}))
+        current = target
+        found.append(("site", {"site": f"{spring.name}:{k}"}))
+    return found
+
+
 @final
 class _Writer:
     """The writer of one file."""
@@ -246,6 +268,8 @@ class _Writer:
         self.losses = self.xml.losses
         self.assets: dict[object, tuple[str, dict[str, str]]] = {}
         self.geoms: set[str] = set()
+        self.tendons: list[tuple[str, dict[str, str], list[tuple[str, dict[str, str]]]]] = []
+        self.paths: set[str] = set()
         self.children: dict[int, list[Body]] = {}
         for body in model.bodies:
             self.children.setdefault(body.parent, []).append(body)
@@ -265,6 +289,10 @@ class _Writer:
                 for end, carrier, placement in ends:
                     site = f"{loop.name}:{k}{end}", placement.as_transform() @ at
                     self.sites.setdefault(carrier, []).append(site)
+        for spring in model.springs:
+            for k, (name, point) in enumerate(spring.points, start=1):
+                index = -1 if name == WORLD else model.bodies[name].index
+                self.sites.setdefault(index, []).append((f"{spring.name}:{k}", shift(point)))
         self.order: list[str] = []
         self.written = {WORLD}
 
@@ -278,11 +306,11 @@ class _Writer:
         self.xml.lose(self.model.fluid is not None, "the fluid and its drag are left out", grave=True)
         self._contact()
         self._constraints()
+        self._springs()
         self._actuators()
+        self._tendons()
         self._keyframes()
         self.xml.close("mujoco")
-        for spring in self.model.springs:
-            self.xml.lose(True, f'spring "{spring.name}" between points is left out', grave=True)
         moving = [body.joint_name for body in self.model.bodies if body.nv]
         what = "joints stand in another order in q and v: " + ", ".join(self.order)
         self.xml.lose(self.order != moving, what)
@@ -581,12 +609,8 @@ class _Writer:
                 sites = {"site1": f"{loop.name}:{point}a", "site2": f"{loop.name}:{point}b"}
                 equalities.append((tag, {"name": name, **sites}))
         tendons = [coupling for coupling in self.model.couplings if len(coupling.coefficients) > 2]
-        if tendons:
-            with self.xml.inside("tendon"):
-                for coupling in tendons:
-                    with self.xml.inside("fixed", name=coupling.name):
-                        for joint, k in coupling.coefficients:
-                            self.xml.leaf("joint", joint=joint, coef=numbers([k]))
+        for coupling in tendons:
+            self.tendons.append(("fixed", {"name": coupling.name}, _coefficients(coupling.coefficients)))
         for coupling in self.model.couplings:
             terms = dict(coupling.coefficients)
             if coupling in tendons:
@@ -599,6 +623,34 @@ class _Writer:
             polynomial = numbers([*line, 0.0, 0.0, 0.0])
             equalities.append((tag, {"name": coupling.name, **ends, "polycoef": polynomial}))
         self.xml.group("equality", equalities)
+
+    def _springs(self) -> None:
+        """Write springs along paths as tendons, those through points by sites."""
+        for spring in self.model.springs:
+            a, b = spring.rest_length or (0.0, 0.0)
+            attributes = {"name": spring.name, "springlength": numbers([a, b])}
+            for part in ("stiffness", "damping"):
+                if getattr(spring, part):
+                    attributes[part] = numbers([getattr(spring, part)])
+            if spring.is_limited:
+                low, high = spring.limits
+                ends = [max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)]
+                attributes["range"] = numbers(ends)
+            lost = {name for name, _ in spring.points} - self.written
+            what = f'spring "{spring.name}" with a point on a massless body is left out'
+            self.xml.lose(lost, what, grave=True)
+            if not lost:
+                kind = "fixed" if spring.joints else "spatial"
+                self.tendons.append((kind, attributes, _coefficients(spring.joints) or _sites(spring)))
+                self.paths.add(spring.name)
+
+    def _tendons(self) -> None:
+        if self.tendons:
+            with self.xml.inside("tendon"):
+                for kind, attributes, parts in self.tendons:
+                    with self.xml.inside(kind, **attributes):
+                        for tag, own in parts:
+                            self.xml.leaf(tag, **own)
 
     def _keyframes(self) -> None:
         """Write poses as keyframes: the positions of all joints in the order of the file."""
@@ -616,11 +668,18 @@ class _Writer:
         """
         found: list[tuple[str, dict[str, str]]] = []
         for item in self.model.actuators:
-            self.xml.lose(len(item.joints) > 1, f'actuator "{item.name}", which drives several joints')
-            if len(item.joints) > 1:
+            springs = [name for name, _ in item.joints if name in self.model.springs.names]
+            attributes = {"name": item.name}
+            if len(item.joints) == 1 and self.paths.issuperset(springs):
+                ((target, gear),) = item.joints
+                attributes |= {"tendon" if springs else "joint": target, "gear": numbers([gear])}
+            elif springs:
+                self.xml.lose(True, f'actuator "{item.name}", which drives a path that is left out')
                 continue
-            ((joint, gear),) = item.joints
-            attributes = {"name": item.name, "joint": joint, "gear": numbers([gear])}
+            else:
+                tendon = f"{item.name}:tendon"
+                self.tendons.append(("fixed", {"name": tendon}, _coefficients(item.joints)))
+                attributes |= {"tendon": tendon}
             attributes |= {"gainprm": numbers([item.gain])}
             if any(item.bias):
                 attributes |= {"biastype": "affine", "biasprm": numbers(item.bias)}
