@@ -535,7 +535,7 @@ def _stiff_springs(
         gain = item.spring.damping
         if implicit_stiffness:
             gain = gain + dt * item.stiffness
-        force = item.spring.stiffness * item.stretch + gain * dot(item.row, start.v)
+        force = item.spring.stiffness * item.stretch + gain * item.path.rate(start.v)
         total = [t - j * force for t, j in zip(total, item.row, strict=True)]
         if not is_zero(gain):
             root = sqrt(dt * gain)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.declaration import NO_LOADS, public
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.kinematics import forward_kinematics
+from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.errors import ModelError
 from dalembert.model.coupling import joint_sum
 from dalembert.model.model import Model
@@ -29,18 +29,29 @@ from dalembert.spatial import Force, Transform, Vec3
 
 
 class Length(NamedTuple):
-    """The length l of a path [m], or a sum of positions of joints, and the row J of its rate."""
+    """The length l of a path [m], or a sum of positions of joints, the row J of its rate, and the rate at
+    v = 0 that joints have which depend on time."""
 
     length: Scalar
     row: list[Scalar]
+    drift: Scalar = 0.0
+
+    def rate(self, v: Scalars) -> Scalar:
+        """Return dl/dt."""
+        return dot(self.row, v) + self.drift
 
 
 class Stretched(NamedTuple):
-    """A spring, its stretch x [m] beyond the slack lengths, and the row J of the rate of its length."""
+    """A spring, its stretch x [m] beyond the slack lengths, and its length."""
 
     spring: Spring
     stretch: Scalar
-    row: list[Scalar]
+    path: Length
+
+    @property
+    def row(self) -> list[Scalar]:
+        """The row J of the rate of its length."""
+        return self.path.row
 
     @property
     def stiffness(self) -> Scalar:
@@ -51,7 +62,7 @@ class Stretched(NamedTuple):
 
     def tension(self, v: Scalars) -> Scalar:
         """Return T [N]."""
-        return self.spring.stiffness * self.stretch + self.spring.damping * dot(self.row, v)
+        return self.spring.stiffness * self.stretch + self.spring.damping * self.path.rate(v)
 
 
 def stretched_springs(tree: Tree, q: Scalars, *, time: Time = None) -> list[Stretched]:
@@ -61,8 +72,8 @@ def stretched_springs(tree: Tree, q: Scalars, *, time: Time = None) -> list[Stre
         return []
     lengths = lengths_of(original_model(tree), springs, q, time=time)
     return [
-        Stretched(spring, spring.stretch(length), row)
-        for spring, (length, row) in zip(springs, lengths, strict=True)
+        Stretched(spring, spring.stretch(path.length), path)
+        for spring, path in zip(springs, lengths, strict=True)
     ]
 
 
@@ -78,8 +89,8 @@ def lengths_of(model: Model, springs: Iterable[Spring], q: Scalars, *, time: Tim
         directions, lengths = lines_along(_in_world(model, spring.points, poses))
         weighted = [w * length for w, length in zip(spring.weights, lengths, strict=True)]
         pulls = [line * w for line, w in zip(directions, spring.weights, strict=True)]
-        row = _length_row(model, q, spring.points, pulls, poses, time)
-        found.append(Length(sum(weighted[1:], weighted[0]), row))
+        row, drift = _length_row(model, q, spring.points, pulls, poses, time)
+        found.append(Length(sum(weighted[1:], weighted[0]), row, drift))
     return found
 
 
@@ -94,9 +105,9 @@ def _joint_length(model: Model, joints: Iterable[tuple[str, float]], q: Scalars)
 
 def _length_row(
     model: Model, q: Scalars, path: Path, pulls: list[Vec3], poses: PerBody[Transform], time: Time
-) -> list[Scalar]:
-    """Return J of the length of a path `(nv,)`: the joint forces of forces along its lines, which pull
-    each point away from the one before and after it."""
+) -> tuple[list[Scalar], Scalar]:
+    """Return J of the length of a path `(nv,)`, the joint forces of forces along its lines, which pull each
+    point away from the one before and after it; and its rate at v = 0, the power of those forces there."""
     acting = [Force.zero()] * len(model.bodies)
     forces = [a - b for a, b in zip([Vec3.zero(), *pulls], [*pulls, Vec3.zero()], strict=True)]
     for (name, _), point, force in zip(path, _in_world(model, path, poses), forces, strict=True):
@@ -104,7 +115,11 @@ def _length_row(
             body = model.bodies[name].index
             acting[body] = acting[body] + poses[body].apply(Force(point.cross(force), force))
     joints = [body.jcalc(q, None, time) for body in model.bodies]
-    return model.project_forces(PerBody(list(zip(joints, acting, strict=True))))
+    drift: Scalar = 0.0
+    if model.time_dependent:
+        carried = body_velocities(model, q, [0.0] * model.nv, time=time)
+        drift = sum((force.dot(u) for force, u in zip(acting, carried, strict=True)), drift)
+    return model.project_forces(PerBody(list(zip(joints, acting, strict=True)))), drift
 
 
 def _in_world(model: Model, path: Path, poses: PerBody[Transform]) -> list[Vec3]:
@@ -156,12 +171,13 @@ def actuator_lengths(model: Model, q: Scalars, *, time: Time = None) -> list[Len
     found = []
     for actuator in model.actuators:
         joints = [(name, k) for name, k in actuator.joints if name not in paths]
-        length, row = _joint_length(model, joints, q)
+        length, row, drift = _joint_length(model, joints, q)
         for name, k in actuator.joints:
             if name in paths:
                 length = length + k * paths[name].length
                 row = [x + k * j for x, j in zip(row, paths[name].row, strict=True)]
-        found.append(Length(length, row))
+                drift = drift + k * paths[name].drift
+        found.append(Length(length, row, drift))
     return found
 
 
@@ -200,11 +216,11 @@ def actuator_forces(
     model = require_actuators(original_model(tree))
     tau: list[Scalar] = [0.0] * model.nv
     lengths = actuator_lengths(model, q, time=time)
-    for actuator, u, (length, row) in zip(model.actuators, ctrl, lengths, strict=True):
+    for actuator, u, path in zip(model.actuators, ctrl, lengths, strict=True):
         b0, b1, b2 = actuator.bias
-        force = actuator.gain * clipped(u, actuator.control) + b0 + b1 * length + b2 * dot(row, v)
+        force = actuator.gain * clipped(u, actuator.control) + b0 + b1 * path.length + b2 * path.rate(v)
         force = clipped(force, actuator.force)
-        tau = [t if is_zero(j) else t + j * force for t, j in zip(tau, row, strict=True)]
+        tau = [t if is_zero(j) else t + j * force for t, j in zip(tau, path.row, strict=True)]
     return tau
 
 

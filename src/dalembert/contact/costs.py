@@ -32,6 +32,7 @@ from dalembert.contact.friction import (
     PointVector,
     Turning,
 )
+from dalembert.contact.prescribed import at_time_zero
 from dalembert.contact.tree_system import TreeFactor, TreeSystem, joint_axes
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
@@ -305,7 +306,9 @@ SQUARED_RADIUS_TO_GYRATION = 2.5
 
 def joint_inverse_masses(tree: Tree) -> list[Scalar]:
     """Return 1 / M_jj of every velocity variable, in the neutral configuration or, if M_jj is zero there, in
-    another one."""
+    another one; zero for the clock's."""
+    clocks, tree = tree.nv, at_time_zero(tree)
+    clocks -= tree.nv
     inertias = _diagonal(tree, _neutral(tree))
     if any(is_zero(inertia) for inertia in inertias):
         elsewhere = _diagonal(tree, _neutral(tree, shift=0.5))
@@ -316,11 +319,12 @@ def joint_inverse_masses(tree: Tree) -> list[Scalar]:
                 f'contact: joint "{body.joint_name}" has a freedom along which nothing with inertia moves; '
                 "give what it carries mass and moments of inertia, or the joint an armature"
             )
-    return [1.0 / inertia for inertia in inertias]
+    return [1.0 / inertia for inertia in inertias] + [0.0] * clocks
 
 
 def point_inverse_masses(tree: Tree) -> list[Scalar]:
     """Return w_i of every body [1/kg]; Eq. (1)."""
+    tree = at_time_zero(tree)
     q = _neutral(tree)
     inverse = joint_inverse_masses(tree)
     axes = joint_axes(tree, q)
@@ -342,6 +346,7 @@ def point_inverse_masses(tree: Tree) -> list[Scalar]:
 def turning_inverse_inertias(tree: Tree) -> list[Scalar]:
     """Return 1/3 sum |omega_j|^2 / A_jj of every body [1/(kg m^2)]: Eq. (1) for rotations, as a scale of
     friction against turning."""
+    tree = at_time_zero(tree)
     inverse, axes = joint_inverse_masses(tree), joint_axes(tree, _neutral(tree))
     masses, least = _tree_masses(tree)
     result: list[Scalar] = []

@@ -30,7 +30,7 @@ from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, GaussSolution, StepSolution, position_correction, solve
 from dalembert.contact.options import Rigid
 from dalembert.contact.point_set import PointSet, stack_motions
-from dalembert.contact.step_terms import Memory, StepStart, advance_state
+from dalembert.contact.step_terms import Memory, StepStart
 from dalembert.contact.tree_system import TreeFactor
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Family, Row, Scalar, logical_and, maximum, minimum, select, sqrt
@@ -267,8 +267,8 @@ def _overlaps(
     """
     system, contacts = start.system, points.contacts
     travel = [start.dt * x for x in eta]
-    ahead, _ = advance_state(system.axes.tree, start.q, eta, travel, start.prescribed)
-    after, before = forward_kinematics(system.axes.tree, ahead), system.axes.poses
+    q, _ = start.end(eta, travel)
+    after, before = forward_kinematics(start.ahead, q), system.axes.poses
     moves = contacts.bodies.stack([*_displacements(before, after, system.axes.origin), Transform.identity()])
 
     def overlap(row: Row) -> Scalar:

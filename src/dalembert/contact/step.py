@@ -53,15 +53,15 @@ from dalembert.contact.law import Law
 from dalembert.contact.law_step import solve_law_step
 from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
-from dalembert.contact.prescribed import PrescribedMotion
+from dalembert.contact.prescribed import PrescribedMotion, TreeAtTime, moves_as_given
 from dalembert.contact.rigid_step import solve_rigid_step
-from dalembert.contact.step_terms import Memory, Motor, advance_state, independent_bodies, start_step
+from dalembert.contact.step_terms import Memory, Motor, independent_bodies, start_step
 from dalembert.errors import ShapeError
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Family, Scalar, is_zero, maximum, minimum, select, sqrt
+from dalembert.scalar import Family, Scalar, Time, is_zero, maximum, minimum, select, sqrt
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
 
@@ -101,15 +101,16 @@ def contact_step(
     external_forces: ExternalForces = None,
     external_frame: str = "body",
     prescribed: PrescribedMotion | None = None,
+    time: Time = None,
 ) -> ContactStep:
     """Return the state after dt [s] under joint forces tau, with the contacts that were found at q, or at
     candidates one by one.
 
     `settings`: the contact law, by default `Rigid()`; `memory`: that of the previous step; `prescribed`:
-    joints that move as given, whatever acts.
+    joints that move as given, whatever acts; `time` [s] where the step begins, for a tree that depends on it.
     """
     law, external = Rigid() if settings is None else settings, (external_forces, external_frame)
-    conditions = _Conditions(law, motors, external, prescribed)
+    conditions = _Conditions(law, motors, external, prescribed, time)
     if not isinstance(contacts, Contacts):
         return _step_at(tree, q, v, tau, dt, contacts, memory, conditions)
     if memory is not None and not isinstance(memory, Family):
@@ -118,12 +119,14 @@ def contact_step(
 
 
 class _Conditions(NamedTuple):
-    """The law of contact, the motors, the external forces and their frame, and the prescribed joints."""
+    """The law of contact, the motors, the external forces and their frame, the prescribed joints, and the
+    time."""
 
     law: Rigid | Compliant | Law
     motors: Sequence[Motor]
     external: tuple[ExternalForces, str]
     prescribed: PrescribedMotion | None
+    time: Time
 
 
 def _step_at(
@@ -159,8 +162,8 @@ def _step(
     memory: Memory,
     conditions: _Conditions,
 ) -> ContactStep:
-    law, motors, external, prescribed = conditions
-    start = start_step(tree, q, v, tau, dt, motors, law, *external, prescribed)
+    law, motors, external, prescribed, time = conditions
+    start = start_step(tree, q, v, tau, dt, motors, law, *external, prescribed, time)
     if isinstance(law, Compliant):
         found = solve_compliant_step(start, contacts, memory, law)
     elif isinstance(law, Law):
@@ -168,11 +171,12 @@ def _step(
     else:
         found = solve_rigid_step(start, contacts, memory, law)
     way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
-    travel = within_limits(start.joints, way)
-    q_next, v_next = advance_state(tree, q, found.v, travel, prescribed)
-    turn = squared_turn(tree, q, joint_inverse_masses(tree), travel, start.system.known)
-    balance = (found.v, found.free, start.bias, start.momenta, turn, found.residual, found.reaction)
-    return ContactStep(q_next, v_next, found.impulses, found.memory, found.work, *balance)
+    travel, now, own = within_limits(start.joints, way), start.system.axes.tree, slice(tree.nv)
+    q_next, v_next = start.end(found.v, travel)
+    turn = squared_turn(now, q, joint_inverse_masses(now), travel, start.system.known)
+    balance = [x[own] for x in (found.v, found.free, start.bias, start.momenta)]
+    ends = (*balance, turn, found.residual, found.reaction[own])
+    return ContactStep(q_next, v_next[own], found.impulses, found.memory, found.work, *ends)
 
 
 def within_limits(joints: Sequence[JointLimit | JointDrive], travel: Sequence[Scalar]) -> list[Scalar]:
@@ -235,14 +239,15 @@ def balance_energy(
     account: Sequence[Scalar],
     dt: Scalar,
     known: frozenset[int] = frozenset(),
+    time: Time = None,
 ) -> Balance:
     """Return the velocities that fulfil (1) and (2) where a step ends.
 
     `start`: the state (q, v) where it begins; `external` forces and their frame; `account`: that of the
-    previous step [J]. Trees with variables that are `known` do the work of what moves them, and are left
-    alone.
+    previous step [J]. Trees with variables that are `known`, or with joints that depend on `time`, do the
+    work of what moves them, and are left alone.
     """
-    q, v = start
+    (q, v), tree = start, tree if time is None else TreeAtTime(tree, time)
     still, (forces, frame) = [0.0] * tree.nv, external
     weights = bias_forces(tree, q, still, external_forces=forces, external_frame=frame)
     products = [b - g for b, g in zip(step.bias, weights, strict=True)]
@@ -314,7 +319,7 @@ def _balance_trees(
     poses, composites, momenta = _composite_states(tree, q, velocities)
     result, accounts = list(v), []
     for bodies, target, earlier in zip(root_trees(tree), wanted, account, strict=True):
-        if not known.isdisjoint(_variables(bodies)):
+        if moves_as_given(bodies, known):
             accounts.append(earlier)
             continue
         root, total = bodies[0], _kinetic_energy(bodies, velocities, v)

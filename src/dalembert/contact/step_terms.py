@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
-from dalembert.algorithms.constraints import constraint_equations
+from dalembert.algorithms.constraints import closure_equations, constraint_equations
 from dalembert.algorithms.dense import threshold, unit
 from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.integrators import (
@@ -43,13 +43,13 @@ from dalembert.contact.law import Law
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.point_set import PointSet
-from dalembert.contact.prescribed import PrescribedMotion
+from dalembert.contact.prescribed import PrescribedMotion, TreeAtTime
 from dalembert.contact.tree_system import TreeMotion, TreeSystem, joint_axes
 from dalembert.model.body import Body, Dependence
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
-from dalembert.scalar import Family, Scalar, is_zero, literal, maximum, minimum, sqrt
+from dalembert.scalar import Family, Scalar, Time, is_zero, literal, maximum, minimum, sqrt
 from dalembert.spatial import SymMat3, Transform, Vec3
 
 # The ranges of joints in steps with contact: both ends of every coordinate that has a limit.
@@ -68,8 +68,8 @@ LIMIT_COMPLIANCE = 1e-2
 
 
 class _Given(NamedTuple):
-    """The state (q, v) of a tree and the h [s] of a step, 1 / M_jj of its velocity variables, and the options
-    of joints."""
+    """The state (q, v) of a tree and the h [s] of a step, 1 / M_jj of its velocity variables, the options of
+    joints, and the time [s] if the tree depends on it."""
 
     tree: Tree
     q: Sequence[Scalar]
@@ -77,6 +77,7 @@ class _Given(NamedTuple):
     dt: Scalar
     inverse_mass: Sequence[Scalar]
     options: Rigid
+    time: Time = None
 
 
 def _limit_terms(given: _Given) -> Iterator[JointLimit]:
@@ -107,11 +108,10 @@ def _tendon_ends(given: _Given) -> Iterator[RangeEnd]:
     limited = [spring for spring in given.tree.springs if spring.is_limited and given.options.limits]
     if not limited:
         return
-    for spring, (length, J) in zip(
-        limited, lengths_of(original_model(given.tree), limited, given.q), strict=True
-    ):
+    lengths = lengths_of(original_model(_source(given.tree)), limited, given.q, time=given.time)
+    for spring, (length, J, drift) in zip(limited, lengths, strict=True):
         for sign, end in zip((1.0, -1.0), spring.limits, strict=True):
-            row = [x if is_zero(x) else sign * x for x in J]
+            row = [x if is_zero(x) else sign * x for x in _with_clock(given.tree, J, drift)]
             if math.isfinite(end) and not all(is_zero(x) for x in row):
                 bound, overlap = _admissible((length - end) * sign, given)
                 stiffness = 1.0 / (LIMIT_COMPLIANCE * _row_inverse_mass(row, given.inverse_mass))
@@ -207,7 +207,8 @@ Memory: TypeAlias = Family[list[Scalar]] | None
 class StepStart(NamedTuple):
     """The state where a step of dt [s] begins, v with the velocities of prescribed joints at its end, and the
     parts of the step other than its points: A, M v, free motion A eta = M v + acting, the terms of joints and
-    loops; `bias`: velocity-product forces and weights, minus external forces."""
+    loops; `bias`: velocity-product forces and weights, minus external forces; `time` [s] where the step ends,
+    for a tree that depends on it."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
@@ -220,6 +221,24 @@ class StepStart(NamedTuple):
     equalities: list[Equality]
     ranges: list[RangeEnd]
     prescribed: PrescribedMotion | None = None
+    time: Time = None
+
+    @property
+    def ahead(self) -> Tree:
+        """The tree where the step ends."""
+        tree = self.system.axes.tree
+        return tree if self.time is None else TreeAtTime(_source(tree), self.time)
+
+    def end(self, eta: Sequence[Scalar], travel: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """Return q and v after the displacement `travel` with velocities eta, both along the axes at q. A
+        loop closure gives dependent joints theirs, so that loops are closed exactly."""
+        tree = self.system.axes.tree
+        q, v = advance_state(tree, self.q, eta, travel, self.prescribed)
+        if tree.closure is None:
+            return q, v
+        y, rates = [q[k] for k in tree.closure.positions], [v[k] for k in tree.closure.velocities]
+        whole = closure_equations(_source(tree), y, rates, time=self.time)
+        return whole.q, whole.v
 
     def problem(self, points: PointSet) -> GaussProblem:
         """Return the problem to solve with these points."""
@@ -238,14 +257,23 @@ def start_step(
     external_forces: ExternalForces,
     external_frame: str,
     prescribed: PrescribedMotion | None = None,
+    time: Time = None,
 ) -> StepStart:
-    """Compute the terms of a step of dt [s] that do not depend on contact points."""
+    """Compute the terms of a step of dt [s] that do not depend on contact points.
+
+    `time` [s] where the step begins, for a tree that depends on it: v and all that is alike end with the
+    variable of the clock then.
+    """
+    end = None
+    if time is not None:
+        end, tree = time + dt, TreeAtTime(tree, time, time + 0.5 * dt)
+        v, tau, prescribed = [*v, 1.0], [*tau, 0.0], tree.prescribed(q, prescribed)
     known = frozenset[int]() if prescribed is None else prescribed.places
     v = v if prescribed is None else prescribed.fill(v, prescribed.earlier)
     inverse_mass = joint_inverse_masses(tree)
     # Joints and loops in steps with compliant contact are those of rigid contact by its default options.
     options = settings if isinstance(settings, Rigid) else Rigid(limits=settings.limits)
-    given = _Given(tree, q, v, dt, inverse_mass, options)
+    given = _Given(tree, q, v, dt, inverse_mass, options, time)
     resistances, springs = _resistance(given)
     equalities = [*_loop_terms(given), *_spring_terms(given, springs)]
     system = TreeSystem.of(joint_axes(tree, q), resistances, inverse_mass, known)
@@ -255,14 +283,15 @@ def start_step(
     b = bias_forces(tree, q, seen, external_forces=external_forces, external_frame=external_frame)
     bias = [x - c for x, c in zip(b, turning, strict=True)]
     if tree.fluid is not None:
-        tau = [t + f for t, f in zip(tau, fluid_forces(tree, q, v), strict=True)]
+        pushed = fluid_forces(_source(tree), q, v, time=time)
+        tau = [t + f for t, f in zip(tau, _with_clock(tree, pushed, 0.0), strict=True)]
     acting = [dt * (t - x) - s for t, x, s in zip(tau, bias, springs, strict=True)]
     joints: list[JointLimit | JointDrive] = [x for x in _limit_terms(given) if x.place not in known]
     joints += [*_frictions(given), *(_drive(motor, dt) for motor in motors)]
     ranges = [*_range_terms(given), *_tendon_ends(given)]
     momenta = system.momenta(motion)
     v = v if prescribed is None else prescribed.fill(v, prescribed.velocity)
-    return StepStart(q, v, dt, system, momenta, acting, bias, joints, equalities, ranges, prescribed)
+    return StepStart(q, v, dt, system, momenta, acting, bias, joints, equalities, ranges, prescribed, end)
 
 
 def _middle(
@@ -361,9 +390,9 @@ def _resistance(given: _Given) -> tuple[list[list[Scalar]], list[Scalar]]:
 def _spring_terms(given: _Given, springs: list[Scalar]) -> Iterator[Equality]:
     """Yield the rows h (d + h k) of springs between points, whose tension at the end of the step is
     k (x + h J v) + d J v, and add h K x to `springs`, in place."""
-    for item in stretched_springs(given.tree, given.q):
+    for item in stretched_springs(_source(given.tree), given.q, time=given.time):
         gain = item.spring.damping + given.dt * item.stiffness
-        equality = Equality(item.row, 0.0, 0.0, given.dt * gain)
+        equality = Equality(_with_clock(given.tree, item.row, item.path.drift), 0.0, 0.0, given.dt * gain)
         equality.add(given.dt * (item.spring.stiffness * item.stretch), springs)
         yield equality
 
@@ -399,29 +428,39 @@ def _drive(motor: Motor, dt: Scalar) -> JointDrive:
 
 
 def _loop_terms(given: _Given) -> list[Equality]:
-    """Return the rows of loops and of the user's constraints, without those that are zero by structure."""
+    """Return the rows of loops and of the user's constraints, without those that are zero by structure.
+
+    A closure q = gamma(y) gives dependent joints new velocities where the step ends (`StepStart.end`). K v =
+    h k leads to those; with K v = 0 the forces that turn G = d gamma/dy would be missing.
+    """
     if not is_constrained(given.tree):
         return []
-    equations = constraint_equations(given.tree, given.q, given.v)
-    prescribed = _prescribed_velocities(given.tree, given.q, len(equations.k))
+    source, still = _source(given.tree), [0.0] * given.tree.nv
+    equations = constraint_equations(source, given.q, still[: source.nv], time=given.time)
+    ahead: Sequence[Scalar] = [0.0] * len(equations.k)
+    if source.closure is not None:
+        v = given.v[: source.nv]
+        ahead = [given.dt * k for k in constraint_equations(source, given.q, v, time=given.time).k]
     compliance = threshold(LOOP_COMPLIANCE, maximum(given.dt, 1e-9))
     found = []
-    for row, gap, target in zip(equations.K, equations.position_error, prescribed, strict=True):
+    parts = zip(equations.K, equations.position_error, equations.velocity_error, ahead, strict=True)
+    for row, gap, drift, gained in parts:
         if any(not is_zero(k) for k in row):
             stiffness = 1.0 / (compliance * _row_inverse_mass(row, given.inverse_mass))
-            found.append(Equality(row, target, gap * given.options.position_correction, stiffness))
+            target = gained - (drift if given.time is None else 0.0)
+            K = _with_clock(given.tree, row, drift)
+            found.append(Equality(K, target, gap * given.options.position_correction, stiffness))
     return found
 
 
-def _prescribed_velocities(tree: Tree, q: Sequence[Scalar], rows: int) -> list[Scalar]:
-    """Return K v of every row in a motion that keeps the constraints: -psi(q, 0) for velocity constraints."""
-    still: list[Scalar] = [0.0] * tree.nv
-    own = [
-        -x if item.kind == "velocity" else 0.0
-        for item in tree.constraints
-        for x in item.residual(original_model(tree), q, still, None)
-    ]
-    return [0.0] * (rows - len(own)) + own
+def _source(tree: Tree) -> Tree:
+    """Return the tree itself, not as it is at a time."""
+    return tree.original if isinstance(tree, TreeAtTime) else tree
+
+
+def _with_clock(tree: Tree, row: Sequence[Scalar], drift: Scalar) -> list[Scalar]:
+    """Return a row of the variables of a tree with that of the clock, `drift`, if the tree has one."""
+    return [*row, *[drift] * (tree.nv - len(row))]
 
 
 def independent_bodies(tree: Tree) -> list[Body]:

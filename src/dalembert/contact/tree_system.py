@@ -33,6 +33,7 @@ from dalembert.algorithms.clusters import tied_sets
 from dalembert.algorithms.dense import Matrix, SymmetricFactor, factor
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import velocity_places
+from dalembert.contact.prescribed import JointAtTime
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
@@ -51,12 +52,14 @@ from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, T
 @final
 @dataclass(frozen=True, slots=True)
 class JointAxes:
-    """The poses of the bodies and, along world axes about `origin`, the axes S of every joint."""
+    """The poses of the bodies and, along world axes about `origin`, the axes S of every joint, and sigma of
+    those that depend on time, else None."""
 
     tree: Tree
     origin: Vec3
     poses: PerBody[Transform]
     S: PerBody[list[Motion]]
+    drifts: PerBody[Motion | None]
 
     def columns(self, first: int, second: int) -> list[tuple[list[tuple[int, float]], Motion]]:
         """Return the motion of body `second` relative to `first` as sum of columns: (places in v with ratios,
@@ -83,17 +86,26 @@ class JointAxes:
         return path
 
 
-def joint_axes(tree: Tree, q: Sequence[Scalar], *, time: Scalar | None = None) -> JointAxes:
+def joint_axes(tree: Tree, q: Sequence[Scalar]) -> JointAxes:
     """Return the axes of all joints at q."""
-    poses = forward_kinematics(tree, q, time=time)
+    poses = forward_kinematics(tree, q)
     origin = poses[0].p if tree.bodies else Vec3.zero()
 
-    def axes(body: Body) -> list[Motion]:
+    def in_world(body: Body, s: Motion) -> Motion:
         R, arm = poses[body].R, poses[body].p - origin
-        turned = [Motion(R @ s.angular, R @ s.linear) for s in body.jcalc(q, None, time).S]
-        return [Motion(s.angular, s.linear + arm.cross(s.angular)) for s in turned]
+        turned = Motion(R @ s.angular, R @ s.linear)
+        return Motion(turned.angular, turned.linear + arm.cross(turned.angular))
 
-    return JointAxes(tree, origin, poses, tree.outward(lambda body, _: ((), axes(body)), ()))
+    def axes(body: Body) -> list[Motion]:
+        return [in_world(body, s) for s in body.jcalc(q, None, None).S]
+
+    def drift(body: Body) -> Motion | None:
+        joint = body.joint
+        return in_world(body, joint.drift(body.own_q(q))) if isinstance(joint, JointAtTime) else None
+
+    found = tree.outward(lambda body, _: ((), (axes(body), drift(body))), ())
+    S, drifts = PerBody([s for s, _ in found]), PerBody([sigma for _, sigma in found])
+    return JointAxes(tree, origin, poses, S, drifts)
 
 
 # The system: its parts, its products, and its factors.
@@ -146,8 +158,8 @@ class TreeSystem:
     that moves each body (-1: none does); about 1 / A_jj of every variable; the poses of roots with free
     joints without terms of their own, relative to the origin, by their first arc.
 
-    `known`: variables whose values are given (prescribed joints). They are no unknowns: their arcs stay in
-    place, I^a = I in (2), and the solutions of the other variables have zeros there."""
+    `known`: variables whose values are given (prescribed joints, the clock). They are no unknowns: their arcs
+    stay in place, I^a = I in (2), and the solutions of the other variables have zeros there."""
 
     axes: JointAxes
     arcs: list[Arc]
@@ -188,6 +200,11 @@ class TreeSystem:
             for place, ratio in places:
                 weight = self.weights[place]
                 self.weights[place] = weight / (1.0 + weight * (ratio * ratio) * r)
+        drift = axes.drifts[body]
+        if drift is not None:
+            self.arcs.append(Arc(carrier, [(axes.tree.nv - 1, 1.0)], drift, 0.0, 0.0))
+            self.inertias.append(RigidInertia.zero())
+            carrier = len(self.arcs) - 1
         self.carriers.append(carrier)
         if carrier >= 0:
             self.inertias[carrier] = self.inertias[carrier] + pose.inverse_apply(body.inertia)

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws import implicit_acceleration
-from dalembert.algorithms.dense import dot
 from dalembert.algorithms.springs import actuator_lengths, clipped, require_actuators
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
@@ -136,15 +135,15 @@ class ActuatorDrive:
         efforts = _efforts(model)
         tau: list[Scalar] = [0.0] * model.nv
         servos: dict[int, list[_ImplicitForce]] = {}
-        for item, signal, (l, row) in zip(model.actuators, u, lengths, strict=True):
+        for item, signal, path in zip(model.actuators, u, lengths, strict=True):
+            row = path.row
             places = [place for place, ratio in enumerate(row) if not is_zero(ratio)]
-            rate = dot(row, v)
             force = item.gain * clipped(signal, item.control) + item.bias[0]
             k = (literal(row[places[0]]) or 0.0) if len(places) == 1 else 0.0
             kp, kd = max(0.0, -item.bias[1]) * k * k, max(0.0, -item.bias[2]) * k * k
-            force = force + item.bias[1] * l  # its change in the step is that of kp in Eq. (1)
+            force = force + item.bias[1] * path.length  # its change in the step is that of kp in Eq. (1)
             if not kd:
-                force = force + item.bias[2] * rate
+                force = force + item.bias[2] * path.rate(v)
             if k:
                 own = _ImplicitForce(places[0], k * force, kp, kd, *_range(item, k))
                 servos.setdefault(places[0], []).append(own)

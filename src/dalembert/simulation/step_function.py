@@ -39,7 +39,6 @@ from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor
-from dalembert.errors import ArgumentError
 from dalembert.model.model import Model
 from dalembert.scalar import (
     Row,
@@ -213,7 +212,7 @@ class StepPlan:
         key = ("step plan", contact, drive, prescription, *options.values())
         kept: StepPlan | None = model.functions.get(key)
         if kept is None:
-            pairs = () if contact is None else _pairs_in(model, contact)
+            pairs = () if contact is None else contact.pairs_in(model)
             kept = StepPlan(
                 model, contact=contact, pairs=pairs, drive=drive, prescription=prescription, **options
             )
@@ -422,8 +421,9 @@ class StepPlan:
             tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
         contacts = None
         if self.pairs:
-            moving = body_velocities(model, q, given["v"])
-            contacts = self.scene.contacts(forward_kinematics(model, q), moving, dt, [q, dt])
+            now = time if model.time_dependent else None
+            moving = body_velocities(model, q, given["v"], time=now)
+            contacts = self.scene.contacts(forward_kinematics(model, q, time=now), moving, dt, [q, dt])
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
@@ -461,7 +461,7 @@ class StepPlan:
             found["work"] = given["work"] + select(good, after.work, 0.0)
         if moved is not None:
             found["driven"] = keep_if_good(moved.carried, given["driven"])
-        settled = self._balance_energy(model, given, after, applied, acting)
+        settled = self._balance_energy(model, given, after, applied, acting, time)
         found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
         return tuple(found[name] for name in self.results)
 
@@ -472,6 +472,7 @@ class StepPlan:
         after: ContactStep,
         tau: Sequence[Scalar],
         external: dict[str, Any],
+        time: Scalar,
     ) -> dict[str, list[Scalar]]:
         """Return the velocities after a step, and the account of the energy.
 
@@ -482,6 +483,7 @@ class StepPlan:
         if self.contact is None and not self.is_watched:
             return {"v": list(after.v)}
         q, v, dt, first = given["q"], given["v"], given["dt"], given["lasted"] <= 0.0
+        now = time if model.time_dependent else None
         watch = EnergyWatch(*given.get("energy", (0.0,) * len(EnergyWatch._fields)))
         fast = after.turn > FAST_TURN * FAST_TURN
         due = logical_or(fast, watch.left <= 0.0) if self.is_watched else fast
@@ -491,7 +493,7 @@ class StepPlan:
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
                 known = frozenset[int]() if self.prescription is None else self.prescription.places(model)
-                balance = balance_energy(model, (q, v), after, acting, account, dt, known)
+                balance = balance_energy(model, (q, v), after, acting, account, dt, known, now)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
@@ -628,6 +630,7 @@ class StepPlan:
             memory=memory,
             settings=self.contact.settings,
             prescribed=None if moved is None else moved.motion(),
+            time=time if model.time_dependent else None,
             **external,
         )
         if self.drive is not None:
@@ -662,14 +665,6 @@ def _law_identity(law: Rigid | Compliant | Law | None) -> object:
     if isinstance(law, Law) and law.has_functions:
         return "own law", law.order, replace(law, normal=LinearSurface(1.0, 1.0)).settings
     return None if law is None else law.settings
-
-
-def _pairs_in(model: Model, contact: Rigid | Compliant | Law) -> tuple[ContactPair, ...]:
-    """Return the pairs that a law of contact selects; refuse a model that it cannot step."""
-    if model.time_dependent or model.closure is not None:
-        what = "joints that depend on time" if model.time_dependent else "a loop closure q = gamma(y)"
-        raise ArgumentError(f"rollout: steps with contact do not know {what}; leave contact away")
-    return contact.pairs_in(model)
 
 
 def _fault_of(after: ContactStep) -> Scalar:
