@@ -216,15 +216,13 @@ def measure_peer(name: str, samples: int) -> dict[str, float]:
     import mujoco
     from mujoco import rollout
 
-    import dalembert as da
-
     theirs = mujoco.MjModel.from_xml_path(str(MODELS[name].file()))
     model = load(name)
     theirs.opt.timestep, theirs.opt.integrator = step_of(model), mujoco.mjtIntegrator.mjINT_EULER
     kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
     q, v = random_states(model, samples)
     states = np.zeros((samples, mujoco.mj_stateSize(theirs, kind)))
-    q_mj, v_mj = da.convert_state(model, q, v, source="dalembert", target="mujoco")
+    q_mj, v_mj = state_of_mujoco(mujoco, theirs, model, q, v)
     states[:, 1 : 1 + theirs.nq], states[:, 1 + theirs.nq : 1 + theirs.nq + theirs.nv] = q_mj, v_mj
     data = mujoco.MjData(theirs)
     with rollout.Rollout(nthread=0) as pool:
@@ -235,6 +233,22 @@ def measure_peer(name: str, samples: int) -> dict[str, float]:
         batch = least(call, TIMED_STEPS * samples)
         one = least(lambda: pool.rollout(theirs, data, settled[:1], nstep=10 * TIMED_STEPS), 10 * TIMED_STEPS)
     return {"one": one, "batch": batch}
+
+
+def state_of_mujoco(mujoco: Any, theirs: Any, model: Any, q: Array, v: Array) -> tuple[Array, Array]:
+    """qpos and qvel of MuJoCo joint by joint, by names: joints that follow others by an equality, which ours
+    has no coordinates for, are where that holds; joints that ours has not keep their initial positions."""
+    import dalembert as da
+
+    q_own, v_own = da.convert_state(model, q, v, source="dalembert", target="mujoco")
+    qpos, qvel = np.tile(theirs.qpos0, (len(q), 1)), np.zeros((len(q), theirs.nv))
+    for joint in model.joints:
+        j = mujoco.mj_name2id(theirs, mujoco.mjtObj.mjOBJ_JOINT, joint.name)
+        if j >= 0:
+            at, rate = theirs.jnt_qposadr[j], theirs.jnt_dofadr[j]
+            qpos[:, at : at + joint.body.nq] = np.transpose(joint.body.own_q(q_own.T))
+            qvel[:, rate : rate + joint.body.nv] = np.transpose(joint.body.own_v(v_own.T))
+    return qpos, qvel
 
 
 def least(call: Any, steps: int) -> float:

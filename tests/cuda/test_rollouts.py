@@ -186,6 +186,24 @@ def test_contact_servos_and_external_forces(gpu: FakeCuda, put: Put) -> None:
     np.testing.assert_allclose(found.numpy().contacts.force, wanted.contacts.force, rtol=1e-6, atol=1e-6)
 
 
+def test_actuators_pull_along_tendons(gpu: FakeCuda, put: Put) -> None:
+    """With a tendon at its limit, in contact and without."""
+    builder = da.ModelBuilder()
+    inertia = da.RigidInertia(1.0, (0.1, 0.0, 0.0), (0.01, 0.01, 0.01))
+    builder.add_body("ball", "world", da.Free(), inertia=inertia, shapes=[da.shapes.Sphere(0.1)])
+    builder.add_body("arm", "ball", da.Revolute((0, 1, 0)), inertia=inertia)
+    builder.add_spring("rope", [("world", (0, 0, 1)), ("arm", (0.1, 0, 0))], stiffness=2.0, limits=(0, 0.9))
+    builder.add_actuator("winch", {"rope": -1.0, "arm": 0.5}, gain=3.0, bias=(0.0, -1.0, -0.1))
+    model = builder.build().with_ground()
+    q = np.tile(model.neutral(), (3, 1))
+    q[:, 2] = [0.1, 0.11, 0.2]
+    v = np.random.default_rng(0).normal(size=(3, model.nv))
+    ctrl = np.random.default_rng(1).normal(size=(3, 10, 1))
+    for contact in ("rigid", None):
+        found = da.rollout(model, put(q), put(v), da.control.Actuators(put(ctrl)), contact=contact)
+        same(found, da.rollout(model, q, v, da.control.Actuators(ctrl), contact=contact), 1e-7)
+
+
 def test_single_precision_follows_the_arrays(gpu: FakeCuda, put: Put) -> None:
     model = da.models.arm6()
     q, v = start(model, 3, "float32")
