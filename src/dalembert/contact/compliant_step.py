@@ -53,7 +53,7 @@ from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system
 from dalembert.contact.options import Compliant
 from dalembert.contact.point_set import PointSet
-from dalembert.contact.step_terms import Memory, StepStart
+from dalembert.contact.step_terms import GRAVITY_SCALE, Memory, StepStart, flight_shift
 from dalembert.contact.tree_system import TreeMotion
 from dalembert.scalar import Family, Row, Scalar, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
@@ -245,8 +245,9 @@ class _Linearisation(NamedTuple):
 
 def solve_compliant(
     problem: GaussProblem, v: Sequence[Scalar], surfaces: Family[CompliantPoint]
-) -> StepSolution:
-    """Solve for the velocities: linear solves from v, cut impulses, and the velocities that these give."""
+) -> tuple[StepSolution, list[Scalar]]:
+    """Solve for the velocities: linear solves from v, cut impulses, and the velocities that these give; and
+    return the impulses on v."""
     eta, impulses = _iterate_solves(problem, v, surfaces)
     rest, diagonal, equalities = _joint_terms(problem, eta, v)
     B = factor_hessian(problem.system, {}, diagonal, equalities)
@@ -282,7 +283,7 @@ def solve_compliant(
         reaction = _minus(_joint_product(problem, end, diagonal, equalities), rest)
         reaction = [x - s * y for x, y in zip(reaction, P, strict=True)]
     work, memory = s * (b + 0.5 * s * a), points.contacts.near.each(remembered)
-    return StepSolution(end, free, correction, acting, work, memory, reaction=reaction)
+    return StepSolution(end, free, correction, acting, work, memory, reaction=reaction), P
 
 
 def _joint_product(
@@ -485,9 +486,6 @@ def _passive_fraction(a: Scalar, b: Scalar, bound: Scalar) -> Scalar:
     return select(b + 0.5 * a > bound, minimum(s, 1.0), 1.0)
 
 
-GRAVITY_SCALE = 9.81
-"""The acceleration [m/s^2] of gravity, as a scale of weights."""
-
 DEFAULT_SAG = 1e-3
 """The depth [m] by which the weight of a figure presses one point in, unless a stiffness is given."""
 
@@ -527,7 +525,8 @@ def solve_compliant_step(
 
     surfaces = near.each(surface)
     points = PointSet.of(contacts, system, lambda row: surfaces[row].point)
-    return solve_compliant(start.problem(points), start.v, surfaces)
+    found, P = solve_compliant(start.problem(points), start.v, surfaces)
+    return found._replace(flight=flight_shift(start, found.v, P))
 
 
 def _surface(

@@ -23,7 +23,7 @@ from dalembert.contact.friction import PointVector
 from dalembert.contact.law import Law
 from dalembert.contact.newton import StepSolution, position_correction, solve
 from dalembert.contact.point_set import PointSet, stack_motions
-from dalembert.contact.step_terms import Memory, StepStart
+from dalembert.contact.step_terms import Memory, StepStart, flight_shift
 from dalembert.scalar import Row, Scalar, maximum
 from dalembert.spatial import Vec3
 
@@ -86,6 +86,7 @@ def solve_law_step(start: StepStart, contacts: Contacts, memory: Memory, law: La
     solution = StepSolution(
         v, free, correction, impulses, dot(P, free) + 0.5 * dot(P, change), near.each(remembered)
     )
+    solution = solution._replace(flight=flight_shift(start, v, P))
     if start.prescribed is None:
         return solution._replace(residual=found.residual)
     reaction = problem.reaction(v, impulses, problem.other_impulses(found.v, v))

@@ -178,7 +178,7 @@ class StepSolution(NamedTuple):
     """The velocities v after a step, and `free` without contact; the position correction of v's variables;
     the impulses [N s] on the points' second bodies along world axes; the work [J] of contact; what the law
     remembers of the points for the next step; the relative residual of the solver; the impulses that move
-    prescribed joints as they should, if there are any, at their places `(nv,)`."""
+    prescribed joints as they should, if there are any, at their places `(nv,)`; `step_terms.flight_shift`."""
 
     v: list[Scalar]
     free: list[Scalar]
@@ -188,6 +188,7 @@ class StepSolution(NamedTuple):
     memory: Family[list[Scalar]]
     residual: Scalar = 0.0
     reaction: Sequence[Scalar] = ()
+    flight: Sequence[Scalar] = ()
 
 
 # Line search along a direction of Newton's method: to where the slope of the cost is nearly zero.

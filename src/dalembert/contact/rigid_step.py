@@ -30,7 +30,7 @@ from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, GaussSolution, StepSolution, position_correction, solve
 from dalembert.contact.options import Rigid
 from dalembert.contact.point_set import PointSet, stack_motions
-from dalembert.contact.step_terms import Memory, StepStart
+from dalembert.contact.step_terms import Memory, StepStart, flight_shift
 from dalembert.contact.tree_system import TreeFactor
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Family, Row, Scalar, logical_and, maximum, minimum, select, sqrt
@@ -50,12 +50,12 @@ from dalembert.spatial import Transform, Vec3
 # the largest numbers at which W is not positive. So W <= 0 and Newton's second law hold to rounding, whether
 # the solver that found P_0 had converged or not.
 #
-# In steps of finite length that is not all. In flight they keep E - h/2 v . f, f the weight, not E; and with
-# v the velocity before the step, contact adds
+# In steps of finite length that is not all. Bodies that rebound move by the mean of v, the velocity before
+# the step, and v+ (`step_terms.flight_shift`). That keeps T + V without contact; and contact adds
 #
-#     W' = P . (v + v*) / 2 + 1/2 P . B^-1 P                                                               (2)
+#     W' = P . (v + v+) / 2 = P . (v + v*) / 2 + 1/2 P . B^-1 P                                            (2)
 #
-# to that. W' - W = - h/2 f . A^-1 P is positive where the weight presses: a body that bounces on its corners
+# to it. W' - W = - h/2 f . A^-1 P is positive where the weight f presses: a body that bounces on its corners
 # would climb. So rebound never makes W' positive either.
 
 MAX_EXCESS_RATIO = 0.1
@@ -63,12 +63,15 @@ MAX_EXCESS_RATIO = 0.1
 
 
 class Rebound(NamedTuple):
-    """Velocities after a step, and without contact, impulses of the points, and the work of contact [J]."""
+    """Velocities after a step, and without contact, impulses of the points, and the work of contact [J]; the
+    impulses P_0 of the inelastic impact and P_1 of restitution, both `(nv,)`."""
 
     v: list[Scalar]
     free: list[Scalar]
     impulses: Family[PointVector]
     work: Scalar
+    inelastic: list[Scalar]
+    elastic: list[Scalar] | None = None
 
 
 def rebound(
@@ -94,7 +97,7 @@ def rebound(
     v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
     work, work_steps = (s_0 * x + 0.5 * (s_0 * s_0) * a for x in (b, b_steps))
     if not points.contacts.rebounds:
-        return Rebound(v, v_free, near.each(lambda row: forces[row].impulse * s_0), work)
+        return Rebound(v, v_free, near.each(lambda row: forces[row].impulse * s_0), work, P_0)
     normal = near.each(lambda row: forces[row].normal * s_0)
     more = _rebounding(points, normal, before, v_free, v, speed)
     P_1 = points.generalized(lambda row: laws[row].push(more[row]))
@@ -107,6 +110,8 @@ def rebound(
         v_free,
         near.each(lambda row: forces[row].impulse * s_0 + laws[row].push(more[row] * s_1)),
         work + s_1 * b + 0.5 * (s_1 * s_1) * a,
+        P_0,
+        P_1,
     )
 
 
@@ -166,10 +171,12 @@ def solve_rigid_step(start: StepStart, contacts: Contacts, memory: Memory, setti
         tolerance=settings.tolerance,
     )
     end = rebound(problem, factors, found, start.v, settings.rebound_speed)
-    overlaps = _overlaps(start, points, end.v, settings.position_correction)
+    flight = flight_shift(start, end.v, end.inelastic, end.elastic)
+    overlaps = _overlaps(start, points, end.v, flight, settings.position_correction)
     correction = position_correction(problem, found, overlaps)
     cached = _cached_impulses(points, end.impulses, memory)
     solution = StepSolution(end.v, end.free, correction, end.impulses, end.work, cached, found.residual)
+    solution = solution._replace(flight=flight)
     if start.prescribed is None:
         return solution
     others = problem.other_impulses(found.v, end.v)
@@ -257,7 +264,11 @@ def _cached_impulses(points: PointSet, impulses: Family[PointVector], memory: Me
 
 
 def _overlaps(
-    start: StepStart, points: PointSet, eta: Sequence[Scalar], correction_ratio: float
+    start: StepStart,
+    points: PointSet,
+    eta: Sequence[Scalar],
+    flight: Sequence[Scalar],
+    correction_ratio: float,
 ) -> Family[Scalar]:
     """Return the overlaps [m] to correct: a fraction of every overlap, and all that this step would add to
     it.
@@ -266,7 +277,7 @@ def _overlaps(
     round body another point touches after the step; the arc of the first one rises, and adds no overlap.
     """
     system, contacts = start.system, points.contacts
-    travel = [start.dt * x for x in eta]
+    travel = [start.dt * x + y for x, y in zip(eta, flight, strict=True)]
     q, _ = start.end(eta, travel)
     after, before = forward_kinematics(start.ahead, q), system.axes.poses
     moves = contacts.bodies.stack([*_displacements(before, after, system.axes.origin), Transform.identity()])

@@ -14,11 +14,11 @@ momentum of all that a free root carries, in the world: the root's own rows of M
 the step begins, (1) holds to first order only, and the error is larger than T itself where a light body turns
 by a radian in a step.
 
-The work of weights is that of the displacement of the centre of mass from c to c', not of h (v + eta) / 2:
-velocities turn with the bodies while these move. The momenta give the displacement that a step should have,
-and T' is less by the work of lifting beyond it:
+The work of weights is that of the displacement of the centre of mass from c to c': velocities turn with the
+bodies while these move. The momenta give the displacement that a step should have, with the shift s of flight
+(`step_terms`), and T' is less by the work of lifting beyond it:
 
-    T' = ... + g . (m (c' - c) - h (P(q, eta) + P(q', v')) / 2)                                           (2)
+    T' = ... + g . (m (c' - c - s) - h (P(q, eta) + P(q', v')) / 2)                                       (2)
 
 The kinetic energy of a tree on a free root, with mass m, inertia I and angular momentum L about its centre,
 has three parts:
@@ -55,7 +55,13 @@ from dalembert.contact.narrow_phase.candidates import Candidate
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.prescribed import PrescribedMotion, TreeAtTime, moves_as_given
 from dalembert.contact.rigid_step import solve_rigid_step
-from dalembert.contact.step_terms import Memory, Motor, independent_bodies, start_step
+from dalembert.contact.step_terms import (
+    Memory,
+    Motor,
+    independent_bodies,
+    start_step,
+    whole_translations,
+)
 from dalembert.errors import ShapeError
 from dalembert.model.body import Body
 from dalembert.model.joints import Free
@@ -70,8 +76,8 @@ class ContactStep(NamedTuple):
     `memory` for the next step, both by rows of the contacts or in the order of candidates; the work [J] of
     contact, 1/2 (v+ + v*) . J^T gamma; for the energy balance eta, `free` (eta without contact), `bias` and
     `momenta` M v of `step_terms`, and `turn` by `squared_turn`; the relative residual of the solver; the
-    impulses that prescribed joints need, at their places. A step without contact has only the state, `turn`
-    and, as forces, `reaction`."""
+    impulses that prescribed joints need, at their places; the displacement by `step_terms.flight_shift`. A
+    step without contact has only the state, `turn` and, as forces, `reaction`."""
 
     q: Sequence[Scalar]
     v: Sequence[Scalar]
@@ -85,6 +91,7 @@ class ContactStep(NamedTuple):
     turn: Scalar = 0.0
     residual: Scalar = 0.0
     reaction: Sequence[Scalar] = ()
+    flight: Sequence[Scalar] = ()
 
 
 def contact_step(
@@ -170,12 +177,12 @@ def _step(
         found = solve_law_step(start, contacts, memory, law)
     else:
         found = solve_rigid_step(start, contacts, memory, law)
-    way = [dt * x + y for x, y in zip(found.v, found.correction, strict=True)]
+    way = [dt * x + y + z for x, y, z in zip(found.v, found.correction, found.flight, strict=True)]
     travel, now, own = within_limits(start.joints, way), start.system.axes.tree, slice(tree.nv)
     q_next, v_next = start.end(found.v, travel)
     turn = squared_turn(now, q, joint_inverse_masses(now), travel, start.system.known)
     balance = [x[own] for x in (found.v, found.free, start.bias, start.momenta)]
-    ends = (*balance, turn, found.residual, found.reaction[own])
+    ends = (*balance, turn, found.residual, found.reaction[own], found.flight[own])
     return ContactStep(q_next, v_next[own], found.impulses, found.memory, found.work, *ends)
 
 
@@ -270,14 +277,15 @@ def root_trees(tree: Tree) -> list[list[Body]]:
 
 
 class _Target(NamedTuple):
-    """T of (1) of one tree, before (2), and T(q, v); P of (1), P(q, eta), and m c where the step
-    begins, in the world."""
+    """T of (1) of one tree, before (2), and T(q, v); P of (1), P(q, eta), m c where the step begins, and
+    m s, in the world."""
 
     energy: Scalar
     earlier: Scalar
     linear: Vec3
     without: Vec3
     moment: Vec3
+    shift: Vec3
 
 
 def _targets(
@@ -292,7 +300,7 @@ def _targets(
     eta, velocities = step.eta, body_velocities(tree, q, step.eta)
     poses, composites, momenta = _composite_states(tree, q, velocities)
     found = []
-    for bodies in root_trees(tree):
+    for bodies, along in zip(root_trees(tree), whole_translations(tree, q), strict=True):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
         earlier: Scalar = 0.0
         for k in _variables(bodies):
@@ -301,7 +309,9 @@ def _targets(
         R, P = poses[root].R, momenta[root].linear
         given = Vec3(*products[root.v_slice][3:]) * dt if isinstance(root.joint, Free) else Vec3.zero()
         moment = _moment(poses[root], composites[root])
-        found.append(_Target(energy, earlier, R @ (P + given), R @ P, moment))
+        shift = sum((item.axis * step.flight[item.place] for item in along), Vec3.zero())
+        shift = R @ shift * composites[root].mass
+        found.append(_Target(energy, earlier, R @ (P + given), R @ P, moment, shift))
     return found
 
 
@@ -325,7 +335,7 @@ def _balance_trees(
         root, total = bodies[0], _kinetic_energy(bodies, velocities, v)
         pose, carried = poses[root], composites[root]
         fallen = _moment(pose, carried) - target.moment
-        expected = (target.without + pose.R @ momenta[root].linear) * (0.5 * dt)
+        expected = (target.without + pose.R @ momenta[root].linear) * (0.5 * dt) + target.shift
         energy = target.energy + tree.gravity.dot(fallen - expected)
         excess, left = _excess(earlier, total - energy, energy)
         left = left * _at_most(target.earlier, energy)

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.applied_forces import FRICTION_SPEED, ExternalForces, displacement
 from dalembert.algorithms.constraints import closure_equations, constraint_equations
-from dalembert.algorithms.dense import threshold, unit
+from dalembert.algorithms.dense import factor, threshold, unit
 from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.integrators import (
     centroidal_rates,
@@ -43,14 +43,25 @@ from dalembert.contact.law import Law
 from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.point_set import PointSet
-from dalembert.contact.prescribed import PrescribedMotion, TreeAtTime
+from dalembert.contact.prescribed import JointAtTime, PrescribedMotion, TreeAtTime
 from dalembert.contact.tree_system import TreeMotion, TreeSystem, joint_axes
-from dalembert.model.body import Body, Dependence
+from dalembert.model.body import Body, Dependence, bounds_of
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import Tree
-from dalembert.scalar import Family, Scalar, Time, is_zero, literal, maximum, minimum, sqrt
-from dalembert.spatial import SymMat3, Transform, Vec3
+from dalembert.scalar import (
+    Family,
+    Scalar,
+    Time,
+    is_zero,
+    literal,
+    logical_or,
+    maximum,
+    minimum,
+    select,
+    sqrt,
+)
+from dalembert.spatial import Mat3, SymMat3, Transform, Vec3
 
 # The ranges of joints in steps with contact: both ends of every coordinate that has a limit.
 #
@@ -368,6 +379,128 @@ def advance_state(
         turn = body.joint.normalize(integrate_centroidal(body, y, way))
         q_next[body.q_slice], v_next[body.v_slice] = from_centroidal(body, turn, w)
     return q_next, v_next
+
+
+# Flight: centres of mass that move by the mean of their velocities before and after a step.
+#
+# A step changes velocities from v to eta and then moves the bodies by h eta, which leaves a thrown body
+# h g t / 2 too low after the time t. In flight its centre of mass moves by h (v_c + eta_c) / 2 instead. That
+# is exact for constant forces and keeps T + V: the whole tree is shifted by
+#
+#     - h/2 (eta_c - v_c),      m (eta_c - v_c) = P(q, eta) - P(q, v)                                      (1)
+#
+# P the linear momentum. All its bodies move alike, so that joints and loops do not feel the shift. A contact
+# that adds the impulses P to trees which move so does the work P . (v + eta) / 2, which restitution keeps
+# from being positive (`rigid_step`): bodies that rebound move so, too. Other trees that touch anything move
+# by h eta, where the velocities of their points lead: they do not creep, slip out of a grip or sink in.
+
+MIN_TOUCH_RATIO = 1e-3
+"""The least impulse of contact on a tree that counts, as a fraction of its weight in a step: more than the
+rounding errors of forces between its own bodies."""
+
+GRAVITY_SCALE = 9.81
+"""The acceleration [m/s^2] of gravity, as a scale of weights."""
+
+
+class Translation(NamedTuple):
+    """A velocity variable that moves a whole tree along an axis: its place in v, the body of its joint, the
+    number of its axis there, and the axis in coordinates of the root."""
+
+    place: int
+    body: Body
+    number: int
+    axis: Vec3
+
+
+def whole_translations(tree: Tree, q: Sequence[Scalar]) -> list[list[Translation]]:
+    """Return the translations of each tree as a whole, without limits, springs and armatures: those of the
+    joint of its root and, as long as nothing turns, of the joints that follow one by one."""
+    return [_translations(tree, body, q) for body in tree.bodies if body.parent == WORLD]
+
+
+def _translations(tree: Tree, root: Body, q: Sequence[Scalar]) -> list[Translation]:
+    found: list[Translation] = []
+    body, turn = root, Mat3.identity()
+    while body.dependence is None and not isinstance(body.joint, JointAtTime) and _is_unlimited(body):
+        if not all(is_zero(x) for x in (*body.stiffness, *body.armature)):
+            break
+        S = body.jcalc(q).S
+        along = [k for k, s in enumerate(S) if all(is_zero(x) for x in s.angular)]
+        found += [Translation(body.v_slice.start + k, body, k, turn @ S[k].linear) for k in along]
+        carried = [other for other in tree.bodies if other.parent == body.index]
+        if len(along) < len(S) or len(carried) != 1:
+            break
+        (body,) = carried
+        turn = turn @ body.placement.as_transform().R
+    return found
+
+
+def _is_unlimited(body: Body) -> bool:
+    ends = (literal(x) for part in ("lower", "upper") for x in bounds_of(body, part))
+    return all(x is not None and math.isinf(x) for x in ends)
+
+
+def flight_shift(
+    start: StepStart,
+    eta: Sequence[Scalar],
+    contact: Sequence[Scalar],
+    rebound: Sequence[Scalar] | None = None,
+) -> list[Scalar]:
+    """Return the displacement of (1) `(nv,)` of trees that nothing touches or that rebound; `contact`:
+    the impulses of contact `(nv,)`, `rebound`: their part by restitution."""
+    system, tree = start.system, start.system.axes.tree
+    momenta = system.momenta(system.motion(eta))
+    gained = [a - b for a, b in zip(momenta, start.momenta, strict=True)]
+    change, masses = center_velocities(tree, start.q, gained), _carried_masses(tree)
+    found: list[Scalar] = [0.0] * tree.nv
+    for along in whole_translations(tree, start.q):
+        places = [item.place for item in along]
+        if not along or _is_tied(start, places):
+            continue
+        least = MIN_TOUCH_RATIO * GRAVITY_SCALE * start.dt * masses[along[0].body.index]
+        flies = _square(contact, places) <= least * least
+        if rebound is not None:
+            flies = logical_or(flies, _square(rebound, places) > least * least)
+        for k in places:
+            found[k] = select(flies, change[k] * (-0.5 * start.dt), 0.0)
+    return found
+
+
+def center_velocities(tree: Tree, q: Sequence[Scalar], momenta: Sequence[Scalar]) -> list[Scalar]:
+    """Return the velocities `(nv,)` of trees that move as wholes with the momenta `(nv,)` of translations."""
+    found: list[Scalar] = [0.0] * tree.nv
+    masses = _carried_masses(tree)
+    for along in whole_translations(tree, q):
+        inertia = [
+            [a.axis.dot(b.axis) * masses[max(a.body.index, b.body.index)] for b in along] for a in along
+        ]
+        velocities = factor(inertia).solve([momenta[item.place] for item in along])
+        for item, u in zip(along, velocities, strict=True):
+            found[item.place] = u
+    return found
+
+
+def _is_tied(start: StepStart, places: Sequence[int]) -> bool:
+    """Return whether prescribed motion or a constraint acts on variables."""
+    rows = [item.row for item in (*start.equalities, *start.ranges)]
+    tied = any(not is_zero(row[k]) for row in rows for k in places)
+    return tied or not start.system.known.isdisjoint(places)
+
+
+def _carried_masses(tree: Tree) -> list[Scalar]:
+    """Return the mass of each body and of all that it carries."""
+    masses: list[Scalar] = [body.inertia.mass for body in tree.bodies]
+    for body in reversed(tree.bodies):
+        if body.parent != WORLD:
+            masses[body.parent] = masses[body.parent] + masses[body.index]
+    return masses
+
+
+def _square(impulses: Sequence[Scalar], places: Sequence[int]) -> Scalar:
+    total: Scalar = 0.0
+    for k in places:
+        total = total + impulses[k] * impulses[k]
+    return total
 
 
 def _resistance(given: _Given) -> tuple[list[list[Scalar]], list[Scalar]]:

@@ -84,7 +84,8 @@ def rollout(
     `contact`: None (joints alone: no limits), "rigid" or "compliant", or a `da.contact.Rigid` or
     `da.contact.Compliant` with its options, or a `da.contact.Law`: a law of surfaces, your own among them.
     `integrator`: of `da.step`, where there is no contact, by default "midpoint"; a step with contact is
-    semi-implicit, springs and damping of joints are implicit in it. `external_forces` on the bodies,
+    semi-implicit, springs and damping of joints are implicit in it, and centres of mass of what touches
+    nothing move by the mean of their velocities before and after. `external_forces` on the bodies,
     `(n_bodies, 6)` held throughout, `(…, steps, n_bodies, 6)` step by step, or `(…, 1, n_bodies, 6)` held,
     sample by sample; in the frame `external_frame`: "body", "world", or "center", along world axes at the
     centre of mass of each body.

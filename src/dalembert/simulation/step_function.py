@@ -38,7 +38,7 @@ from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
-from dalembert.contact.step_terms import Motor
+from dalembert.contact.step_terms import Motor, center_velocities
 from dalembert.model.model import Model
 from dalembert.scalar import (
     Row,
@@ -64,11 +64,13 @@ from dalembert.spatial import Vec3
 #
 # Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
 #
-#     E = T + V - h/2 v . dV/dq                                                                            (1)
+#     E = T + V - h/2 (v . dV/dq - v_f . dV_g/dq)                                                          (1)
 #
-# (Hairer, Lubich & Wanner 2006, section IX.3), V of weights and springs. Motors and external forces put the
-# work W into a step; damping, friction, limits and contact only take. So what E rises above its value at the
-# start and the sum of max(W, 0) comes from errors alone:
+# (Hairer, Lubich & Wanner 2006, section IX.3), V of weights and springs, V_g of weights alone; v_f are the
+# velocities of centres of mass that move by the mean of their velocities, as in steps with contact
+# (`contact.step_terms`), else zero. Motors and external forces put the work W into a step; damping, friction,
+# limits and contact only take. So what E rises above its value at the start and the sum of max(W, 0) comes
+# from errors alone:
 #
 #     gain = max over steps of E - E_0 - sum max(W, 0)                                                     (2)
 
@@ -104,10 +106,11 @@ def update_watch(
     kinetic: Scalar,
     dt: Scalar,
     first: Scalar,
+    falling: Sequence[Scalar],
 ) -> EnergyWatch:
     """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `kinetic`: T
-    there; `first`: whether the step is a sample's first."""
-    energy = kinetic + _beside_kinetic(model, q, v, dt)
+    there; `first`: whether the step is a sample's first; `falling`: v_f `(nv,)`."""
+    energy = kinetic + _beside_kinetic(model, q, v, dt, falling)
     start = select(first, energy, watch.start)
     gain, peak = maximum(watch.gain, energy - start - watch.work), maximum(watch.peak, kinetic)
     weight = total_mass(model) * sqrt(model.gravity.dot(model.gravity))
@@ -116,11 +119,14 @@ def update_watch(
     return EnergyWatch(start, watch.work, gain, peak, reported, float(STEPS_BETWEEN_CHECKS))
 
 
-def _beside_kinetic(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar) -> Scalar:
+def _beside_kinetic(
+    model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, falling: Sequence[Scalar]
+) -> Scalar:
     """Return E - T of (1)."""
-    springs = passive_forces(model, q, [0.0] * model.nv)
-    slopes = [g - f for g, f in zip(gravity_forces(model, q), springs, strict=True)]
-    return potential_energy(model, q) + spring_energy(model, q) - 0.5 * dt * dot(v, slopes)
+    springs, weights = passive_forces(model, q, [0.0] * model.nv), gravity_forces(model, q)
+    power = dot(v, [g - f for g, f in zip(weights, springs, strict=True)])
+    power = power - dot(falling, weights)
+    return potential_energy(model, q) + spring_energy(model, q) - 0.5 * dt * power
 
 
 def reported_gain(watch: Any) -> Any:
@@ -498,7 +504,8 @@ class StepPlan:
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
                 kinetic = 0.5 * dot(after.momenta, v) if after.momenta else kinetic_energy(model, q, v)
-                watch = update_watch(watch, model, q, v, kinetic, dt, first)
+                falling = center_velocities(model, q, after.momenta) if after.momenta else [0.0] * model.nv
+                watch = update_watch(watch, model, q, v, kinetic, dt, first, falling)
             return [v_end, account, watch, 1.0]
 
         carry: Any = [after.v, given.get("account", []), watch, select(due, 0.0, 1.0)]
