@@ -77,7 +77,35 @@ def test_without_contact_or_ground_it_falls(capsys, file, tmp_path):
         assert da.Trajectory.load(out).q[-1, 2] == pytest.approx(-9.81 / 2, rel=0.02)
 
 
-def test_fixed_arms_touch_nothing_unless_asked(capsys, tmp_path):
+def test_a_fixed_arm_falls_on_the_ground_at_its_foot_and_within_its_limits(capsys, tmp_path):
+    up = da.Transform.from_rotation_translation(np.eye(3), (0.0, 0.0, 0.35))
+    base = da.shapes.Box((0.1, 0.1, 0.3), placement=up, name="base")
+    builder = da.ModelBuilder(name="arm")
+    away = da.Transform.from_rotation_translation(np.eye(3), (0.3, 0.0, 0.0))
+    ball = da.shapes.Sphere(0.05, placement=away)
+    hinge = da.Transform.from_rotation_translation(np.eye(3), (0.2, 0.0, 0.4))
+    builder.add_body(
+        "arm", "world", da.Revolute((0, 1, 0)), inertia=ball.inertia(mass=1.0), shapes=[ball], placement=hinge
+    )
+    builder.add_shape("world", base)
+    path, out = tmp_path / "arm.json", tmp_path / "arm.npz"
+    da.save(builder.build(), path)
+    facts = told(capsys, path, "--duration", 1, "-o", out)
+    assert any("a ground is put under it, z = 0.2" in note for note in facts["notes"])
+    height = 0.4 - 0.3 * np.sin(da.Trajectory.load(out).q[:, 0])
+    assert height.min() > 0.25 - 1e-4
+    assert height[-1] == pytest.approx(0.25, abs=1e-3)
+    facts = told(capsys, path, "--duration", 1, "--no-ground", "-o", out, "--force")
+    assert 0.4 - 0.3 * np.sin(da.Trajectory.load(out).q[:, 0]).max() < 0.15
+    assert facts["contact"]["pairs"] == 1  # with its base
+
+
+def test_fixed_figures_that_can_touch_nothing_have_the_integrator_of_free_motion(capsys, tmp_path):
+    facts = told(capsys, "double_pendulum", "--duration", 0.1)
+    assert facts["contact"] is None
+
+
+def test_arms_whose_meshes_are_missing_touch_nothing_unless_asked(capsys, tmp_path):
     builder = da.ModelBuilder(name="arm")
     rod = da.shapes.Capsule(0.05, 0.5, name="rod")
     builder.add_body("arm", "world", da.Revolute((0, 1, 0)), inertia=rod.inertia(mass=1.0), shapes=[rod])
@@ -351,7 +379,8 @@ def test_a_robot_on_legs_floats_and_stands_where_an_arm_stays_fixed(capsys, tmp_
     assert np.abs(found.v[-1]).max() < 1e-2
     assert facts["contact"]["upward_force_at_end"] == pytest.approx(6.0 * 9.81, rel=1e-2)
     facts = told(capsys, path, "--root", "fixed", "--duration", 0.1)
-    assert facts["contact"] is None
+    assert not any("ground" in note for note in facts["notes"])
+    assert facts["contact"]["upward_force_at_end"] == 0.0
     path.write_text(quadruped(legs=1))
     facts = told(capsys, path, "--duration", 0.1)
     assert any("its base is fixed to the world" in note for note in facts["notes"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.compiler import lowering
+from dalembert.compiler import kernels, lowering
 
 PROGRAM = """
 import json, sys
@@ -103,3 +106,24 @@ def test_other_model_values_are_other_entries(monkeypatch: pytest.MonkeyPatch):
     assert traced == []
     assert da.mass_matrix(da.models.pendulum(mass=3.0), [0.0]) == pytest.approx(3.0)
     assert traced == ["mass_matrix"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_slow_compilations_are_announced_and_counted_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO]
+) -> None:
+    shown = stream()
+    monkeypatch.setattr(kernels, "ANNOUNCE_AFTER_SECONDS", 0.01)
+    monkeypatch.setattr(kernels, "COUNT_EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(sys, "stderr", shown)
+    with kernels._announce_slow_compilation("compiling this"):
+        time.sleep(0.2)
+    counted = shown.getvalue().count("\r")
+    assert (counted > 2) == shown.isatty()
+    assert shown.getvalue().startswith("dalembert: compiling this …")
+    assert re.search(r"done in 0\.[2-9] s\n$", shown.getvalue())

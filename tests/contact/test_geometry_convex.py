@@ -15,6 +15,7 @@ from tests.contact.placements import (
 
 import dalembert as da
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
+from dalembert.contact.narrow_phase.closest import closest_points, point_count
 from dalembert.model.shapes import ConvexMesh, Ellipsoid
 
 CLOUD = np.random.default_rng(1).normal(size=(60, 3)) * 0.3
@@ -182,3 +183,25 @@ def test_solids_in_the_same_place_and_just_touching_have_finite_points(pair):
         if step == -1e-6:
             before = points.normal[0]
         assert (np.sum(points.normal[0] * before, axis=0) > 0.99).all()
+
+
+@pytest.mark.parametrize("vertices", [6, 8, 9, 40])
+@pytest.mark.parametrize(
+    "other",
+    [
+        da.shapes.Plane(),
+        da.shapes.Sphere(0.3),
+        da.shapes.Capsule(0.2, 0.5),
+        da.shapes.Box((0.3, 0.4, 0.5)),
+        da.shapes.Cylinder(0.2, 0.5),
+        da.shapes.Ellipsoid((0.1, 0.2, 0.3)),
+        None,
+    ],
+)
+def test_the_number_of_points_is_that_of_the_shapes(vertices: int, other: da.shapes.Shape | None) -> None:
+    """Which is found by a small mesh in place of larger ones."""
+    points = np.random.default_rng(vertices).normal(size=(vertices, 3))
+    mesh = da.shapes.ConvexMesh(points / np.linalg.norm(points, axis=1, keepdims=True))
+    assert len(mesh.vertices) == vertices
+    X, shape = da.Transform.identity(), other or mesh
+    assert point_count(shape, mesh) == len(closest_points(shape, X, mesh, X))

@@ -44,6 +44,14 @@ def names_of(model: da.Model, **chosen: Any) -> set[tuple[str, ...]]:
     return {tuple(sorted(pair_names(model, pair))) for pair in pairs_of(model, **chosen)}
 
 
+def test_links_on_a_fixed_base_touch_what_they_touch_where_it_floats() -> None:
+    """The trunk, which is the world's where it is fixed, and the thigh on it never do."""
+    fixed, floating = names_of(walker("fixed")), names_of(walker())
+    assert fixed == floating
+    assert not [pair for pair in fixed if any("thigh" in x for x in pair) and any("trunk" in x for x in pair)]
+    assert names_of(walker("fixed").with_ground()) > fixed
+
+
 def test_values_of_merged_links_are_those_of_the_file() -> None:
     """The oracle is the file with the other masses in its text."""
     model = walker()

@@ -165,7 +165,7 @@ def parser() -> Parser:
             (json, reading, motion),
             help="simulate a model with contact and pushes",
             description="Simulate a model from a pose and print energies, contacts and the real-time factor. "
-            "A free figure without a world gets a ground plane. Ctrl-C ends a simulation early; the frames "
+            "A figure without a world gets a ground plane. Ctrl-C ends a simulation early; the frames "
             "until then are written.",
             status="a sample failed, or a file was not written; 130 Ctrl-C",
         )
@@ -254,7 +254,7 @@ def _add_simulate_options(simulate: Parser) -> None:
     add(
         "--contact",
         choices=("rigid", "compliant", "none"),
-        help="contact law (default: rigid on a ground, or if free bodies have something to touch)",
+        help="contact law (default: rigid for whatever can collide)",
     )
     add(
         "--self-collision",
@@ -262,7 +262,7 @@ def _add_simulate_options(simulate: Parser) -> None:
         default=True,
         help="parts of a figure collide with each other, as the file lets them (default), or pass through",
     )
-    add("--no-ground", action="store_true", help="add no ground plane under a free figure")
+    add("--no-ground", action="store_true", help="add no ground plane under the figure")
     add(
         "--pose",
         metavar="P",

@@ -24,7 +24,7 @@ from dalembert.formats.meshes import with_hulls
 from dalembert.model.body import bounds_of
 from dalembert.model.configuration import integrate
 from dalembert.simulation.initial_state import MIN_REPORTED_OVERLAP
-from dalembert.simulation.standing import REACH, lowest_points
+from dalembert.simulation.standing import REACH, lowest_of, lowest_points
 from dalembert.spatial import Transform
 
 Array = npt.NDArray[np.float64]
@@ -76,45 +76,85 @@ def scenario(options: argparse.Namespace) -> Scenario:
     """Return the model with its ground, its start, contact and motors."""
     notes: list[str] = []
     model = _without_massless_joints(_model_on_its_base(options, notes), notes)
-    free = [body for body in model.bodies if isinstance(body.joint, da.Free)]
-    root = next((body for body in free if body.parent < 0), None)
-    touching = any(shape.collision for body in model.bodies for shape in body.shapes)
-    grounded = False
-    wanted = options.contact != "none" and not options.no_ground
-    if wanted and touching and root is not None and not model.world_shapes:
-        model, grounded = model.with_ground(), True
-        notes.append("a ground is put under it, z = 0")
-    contact = options.contact
-    if contact is None:
-        ground = any(
-            isinstance(shape, da.shapes.Plane | da.shapes.HeightField) for shape in model.world_shapes
-        )
-        contact = "rigid" if touching and (ground or (free and model.world_shapes)) else "none"
-        if contact == "none" and touching:
-            notes.append("nothing touches anything (--contact rigid: it does)")
+    roots = [body for body in model.bodies if isinstance(body.joint, da.Free) and body.parent < 0]
+    root = roots[0] if roots else None
+    q, v = starting_pose(model, options, notes)
+    contact = _law(model, root is not None, options, notes)
     if contact != "none":
         model = _with_hulls(model)
-    q, v = starting_pose(model, options, notes)
+    lift = options.initial_height
+    if lift is not None and root is None:
+        raise ArgumentError(
+            "--initial-height lifts a free root; this model has none (--root floating makes one)"
+        )
+    floor = None if contact == "none" else _floor(model, q, root is not None, options)
+    if floor is not None:
+        model = model.with_ground(floor)
+        notes.append(f"a ground is put under it, z = {floor:.6g}")
+        if root is not None:  # in a world of its own the start is raised by the height, here it is the height
+            lift = (lift or 0.0) + floor - _lowest_points(model, q).min()
+    if root is not None and lift:
+        q = np.array(q)
+        q[root.q_slice.start + 2] += lift
     pairs: tuple[ContactPair, ...] = ()
     law = None
     if contact != "none":
         pairs = _pairs(model, q, options, notes)
         kind = da.contact.Rigid if contact == "rigid" else da.contact.Compliant
         law = kind(pairs=pairs) if pairs else kind(self_collision=False)
-    if grounded or options.initial_height is not None:
-        # Up to the height of the lowest point above the added ground; in a world of its own, by the height.
-        if root is None:
-            raise ArgumentError(
-                "--initial-height lifts a free root; this model has none (--root floating makes one)"
-            )
-        lift = options.initial_height or 0.0
-        if grounded:
-            lift -= _lowest_points(model, q).min()
-        q = np.array(q)
-        q[root.q_slice.start + 2] += lift
+    if root is None and options.contact is None and not (pairs or _is_limited(model)):
+        law = None  # the integrators of motion without contact are more accurate
+    elif contact != "none" and not pairs:
+        notes.append("nothing of it can touch anything")
     servo = _servo(model, q, options, notes)
     q, v = random_velocities(model, q, v, options, notes)
     return Scenario(model, q, v, law, pairs, servo, tuple(notes))
+
+
+def _law(model: da.Model, free: bool, options: argparse.Namespace, notes: list[str]) -> str:
+    """Return the law of contact: rigid for whatever can collide, unless the caller says otherwise.
+
+    A fixed figure moves without contact if its meshes cannot be read, or with an integrator that has none.
+    """
+    if options.contact is not None:
+        return str(options.contact)
+    if options.integrator is not None and not free:
+        return "none"
+    shapes = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
+    moving = any(shape.collision for body in model.bodies for shape in body.shapes)
+    world = bool(model.world_shapes) or not options.no_ground
+    if not moving or (free and not world):
+        if moving:
+            notes.append("nothing touches anything (--contact rigid: it does)")
+        return "none"
+    if not free and any(isinstance(shape, da.shapes.Mesh) for shape in shapes):
+        try:
+            with_hulls(model)
+        except FileError as error:
+            notes.append(f"nothing touches anything (--contact rigid: it does): {error}")
+            return "none"
+    return "rigid"
+
+
+def _floor(model: da.Model, q: Array, free: bool, options: argparse.Namespace) -> float | None:
+    """Return the height of the ground to put under the model, None for none.
+
+    A free figure without a world gets one at z = 0, a fixed one at the foot of its base, or at z = 0 without
+    a base, where no part that moves reaches lower.
+    """
+    known = any(isinstance(shape, da.shapes.Plane | da.shapes.HeightField) for shape in model.world_shapes)
+    lowest = _lowest_points(model, q).min()
+    if options.no_ground or known or (free and model.world_shapes) or np.isinf(lowest):
+        return None
+    foot = np.inf if free else float(lowest_of(model.world_shapes, np.eye(3), np.zeros(3)))
+    floor = 0.0 if np.isinf(foot) else round(foot, 6)
+    return floor if free or lowest >= floor - MIN_REPORTED_OVERLAP else None
+
+
+def _is_limited(model: da.Model) -> bool:
+    """Return whether the position of a joint has a limit."""
+    ends = [bounds_of(body, kind) for body in model.bodies for kind in ("lower", "upper")]
+    return bool(np.isfinite([x for own in ends for x in own]).any())
 
 
 def _with_hulls(model: da.Model) -> da.Model:
@@ -208,20 +248,30 @@ def _pairs(
     def figure(body: int) -> int:
         return -1 if body < 0 else roots[body]
 
-    dropped = [pair for pair in found if figure(pair.first.body) == figure(pair.second.body)]
-    if dropped and not options.self_collision:
-        notes.append("its parts pass through each other (--no-self-collision)")
+    def is_own(pair: ContactPair) -> bool:
+        return figure(pair.first.body) == figure(pair.second.body)
+
+    def is_on_base(pair: ContactPair) -> bool:
+        """Return whether a pair is of a part of a fixed figure and its base, which is the world's."""
+        ends = {figure(pair.first.body), figure(pair.second.body)}
+        grounds = (da.shapes.Plane, da.shapes.HeightField)
+        if -1 not in ends or isinstance(pair.first.shape, grounds) or isinstance(pair.second.shape, grounds):
+            return False
+        return not any(root >= 0 and isinstance(model.bodies[root].joint, da.Free) for root in ends)
+
     if options.self_collision:
-        dropped = overlapping_pairs(model, q, dropped)
-        ends = [(model.bodies[pair.first.body].name, model.bodies[pair.second.body].name) for pair in dropped]
+        dropped = overlapping_pairs(model, q, [pair for pair in found if is_own(pair) or is_on_base(pair)])
         if dropped:
-            names = [*dict.fromkeys(f"{first} and {second}" for first, second in ends)]
-            notes.append(f"parts that overlap at the start pass through each other: {in_short(names)}")
+            names = (*model.bodies.names, "the base")  # so that -1 is the world
+            ends = [(names[pair.first.body], names[pair.second.body]) for pair in dropped]
+            said = [*dict.fromkeys(f"{first} and {second}" for first, second in ends)]
+            notes.append(f"parts that overlap at the start pass through each other: {in_short(said)}")
+    else:
+        dropped = [pair for pair in found if is_own(pair)]
+        if dropped:
+            notes.append("its parts pass through each other (--no-self-collision)")
     without = {id(pair) for pair in dropped}
-    found = tuple(pair for pair in found if id(pair) not in without)
-    if not found:
-        notes.append("nothing of it can touch anything")
-    return found
+    return tuple(pair for pair in found if id(pair) not in without)
 
 
 def overlapping_pairs(model: da.Model, q: Array, pairs: Sequence[ContactPair]) -> list[ContactPair]:

@@ -33,6 +33,9 @@ CACHE_BYTES: Final = 12 << 20
 ANNOUNCE_AFTER_SECONDS: Final = 1.0
 """Compilations that take longer than this [s] are announced on standard error."""
 
+COUNT_EVERY_SECONDS: Final = 1.0
+"""Time between two counts of the seconds on a terminal."""
+
 
 @final
 class Kernels:
@@ -143,8 +146,9 @@ class Kernels:
 
 @contextlib.contextmanager
 def _announce_slow_compilation(what: str) -> Iterator[None]:
-    """Say what takes so long, once it does."""
-    start, said = time.monotonic(), False
+    """Say what takes so long, once it does; on a terminal, the line counts the seconds."""
+    start, said, line = time.monotonic(), False, f"dalembert: {what} …"
+    live = sys.stderr is not None and sys.stderr.isatty()
     # A lock of no owner, which a forked child can release too, and a thread that needs nothing of this one:
     # so that compiling works in `atexit` handlers, where no thread can be started, and in children.
     done = _thread.allocate_lock()
@@ -154,7 +158,10 @@ def _announce_slow_compilation(what: str) -> Iterator[None]:
         nonlocal said
         if not done.acquire(timeout=ANNOUNCE_AFTER_SECONDS):
             said = True
-            sys.stderr.write(f"dalembert: {what} …\n")
+            sys.stderr.write(line if live else f"{line}\n")
+            while live and not done.acquire(timeout=COUNT_EVERY_SECONDS):
+                sys.stderr.write(f"\r{line} {time.monotonic() - start:.0f} s")
+                sys.stderr.flush()
 
     try:
         with contextlib.suppress(RuntimeError):
@@ -163,4 +170,5 @@ def _announce_slow_compilation(what: str) -> Iterator[None]:
     finally:
         done.release()
         if said:
-            sys.stderr.write(f"dalembert: done in {time.monotonic() - start:.1f} s\n")
+            head = f"\r{line}" if live else "dalembert:"
+            sys.stderr.write(f"{head} done in {time.monotonic() - start:.1f} s\n")

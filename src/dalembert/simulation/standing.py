@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -93,9 +93,16 @@ def lowest_points(model: Model, bodies: Sequence[int], rotation: Array, translat
     found = np.full((*translation.shape[:-2], len(bodies)), np.inf)
     for column, index in enumerate(bodies):
         R, p = rotation[..., index, :, :], translation[..., index, :]
-        for shape in model.bodies[index].shapes:
-            if type(shape) in REACH and shape.collision:
-                found[..., column] = np.minimum(found[..., column], _lowest_point(shape, R, p))
+        found[..., column] = lowest_of(model.bodies[index].shapes, R, p)
+    return found
+
+
+def lowest_of(shapes: Iterable[Shape], R: Array, p: Array) -> Array:
+    """Return the height `(…,)` [m] of the lowest point of shapes that collide, on a body with these poses."""
+    found = np.full(p.shape[:-1], np.inf)
+    for shape in shapes:
+        if type(shape) in REACH and shape.collision:
+            found = np.minimum(found, _lowest_point(shape, R, p))
     return found
 
 

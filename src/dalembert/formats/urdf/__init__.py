@@ -379,6 +379,8 @@ def _assemble(
     builder = ModelBuilder(name=robot.attributes.get("name", "").strip() or "robot")
     for method, given in calls:
         getattr(builder, method)(**given)
+    for first, second in _links_at_the_base(calls):
+        builder.exclude_contact(first, second)
     for joint in order:
         if joint.mimic is not None and locked[joint.name] is None:
             terms = {joint.mimic.leader: -joint.mimic.multiplier, joint.name: 1.0}
@@ -386,6 +388,21 @@ def _assemble(
     for line in report.lines():
         builder.warn(line)
     return builder.build(inertia="as_given")
+
+
+def _links_at_the_base(calls: Sequence[Call]) -> list[tuple[str, str]]:
+    """Return the pairs of a link that is fixed to the world and a link of a body on it: like a body and its
+    parent, which the base is where it floats, they never touch."""
+    on_world = {given["name"] for method, given in calls if method == "add_body" and given["parent"] == WORLD}
+    colliding = [
+        (given["body"], given["shape"].link)
+        for method, given in calls
+        if method == "add_shape" and given["shape"].collision
+    ]
+    merged = [(body, link) for body, link in dict.fromkeys(colliding) if link]
+    base = [link for body, link in merged if body == WORLD]
+    moving = [*on_world, *(link for body, link in merged if body in on_world)]
+    return [(link, other) for link in base for other in sorted(moving)]
 
 
 def _link_calls(tree: UrdfTree, root: RootOption, report: Report) -> tuple[dict[str, str], list[Call]]:
