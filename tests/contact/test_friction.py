@@ -174,7 +174,7 @@ def test_models_without_such_friction_have_no_part_of_it() -> None:
         model = ball((0.5, 0.005, 0.0001), condim=condim)
         for law, own in ((da.contact.Rigid(), 4), (da.contact.Compliant(), 5)):
             plan = StepPlan.of(model, law, None, None, None)
-            assert plan.remembered == own + kept
+            assert plan.memory_size == own + kept
     where = ContactPoint(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 1.0), 0.0)
     plain = listed_contacts(1, [Candidate(-1, 0, 0.5, 0.0, where)], 0.0)
     assert plain.turning is None
@@ -246,7 +246,7 @@ def test_friction_is_within_its_bounds_and_its_power_along_a_line_is_known(bound
         sliding = point.sliding
         assert sliding is not None
         assert sliding.ellipse is not None
-        g = sliding.ellipse.unscaled(Vec3(*force[:3]))
+        g = sliding.ellipse.unscale(Vec3(*force[:3]))
         assert g.norm() <= bound * (1.0 + 1e-12)
 
 

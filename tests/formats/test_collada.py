@@ -137,7 +137,7 @@ def test_faces_have_the_diffuse_colours_of_their_materials(tmp_path: Path) -> No
     assert pieces[1.0, 0.0, 0.0, 1.0].volume == pytest.approx(1e-6)
     assert pieces[1.0, 1.0, 1.0, 1.0].volume == pytest.approx(6e-6)
     np.testing.assert_allclose(pieces[1.0, 0.0, 0.0, 1.0].bounds[0], [0.03, 0.0, 0.0], atol=1e-12)
-    assert mesh.scaled(2.0).colour_of_face.tolist() == mesh.colour_of_face.tolist()
+    assert mesh.scale_by(2.0).colour_of_face.tolist() == mesh.colour_of_face.tolist()
     textured = material("photo", '<texture texture="image" texcoord="uv"/>')
     halves = primitive("triangles", "cube", f"<p>{TRIANGLES[: len(TRIANGLES) // 2]}</p>", "left") + primitive(
         "triangles", "cube", f"<p>{TRIANGLES[len(TRIANGLES) // 2 :].strip()}</p>", "right"

@@ -109,7 +109,7 @@ def test_a_fine_globe_approaches_the_sphere_with_the_square_of_the_mesh_size() -
 )
 def test_scaling_and_mirroring_give_the_scaled_box(scale: tuple[float, float, float]) -> None:
     size, centre = np.array([0.3, 0.7, 1.1]), np.array([0.2, -0.1, 0.4])
-    mesh = box(size, centre).scaled(scale)
+    mesh = box(size, centre).scale_by(scale)
     expected = box(np.abs(size * np.array(scale)), centre * np.array(scale))
     got, want = numbers(mesh.inertia(density=10.0)), numbers(expected.inertia(density=10.0))
     np.testing.assert_allclose(got, want, rtol=1e-11, atol=1e-13 * abs(want).max())
@@ -155,7 +155,7 @@ def test_what_bounds_no_solid_has_no_inertia() -> None:
             mesh.inertia(**options)
     for scale in (0.0, np.nan, (1.0, 1.0, 0.0)):
         with pytest.raises(ArgumentError, match="scale"):
-            mesh.scaled(scale)
+            mesh.scale_by(scale)
 
 
 def test_a_mesh_is_checked_and_frozen() -> None:

@@ -93,7 +93,7 @@ def test_moments_are_integrals_over_the_volume() -> None:
 def test_the_hull_of_a_mesh_file(tmp_path: Any) -> None:
     path = tmp_path / "wedge.obj"
     path.write_text("v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nv 9 9 9\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
-    hull = read_mesh(path).scaled((1.0, 2.0, 3.0)).hull(name="wedge", group=4)
+    hull = read_mesh(path).scale_by((1.0, 2.0, 3.0)).hull(name="wedge", group=4)
     assert hull.volume == pytest.approx(1.0)
     assert (hull.name, hull.group) == ("wedge", 4)
     with pytest.raises(ModelError, match="in a plane"):

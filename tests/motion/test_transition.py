@@ -150,7 +150,7 @@ def test_a_descent_respects_bounds_and_says_when_it_is_over() -> None:
     options = {"iterations": 200, "tolerance": 1e-8, "callback": silent}
     found = Descent(bowl, start, lower, upper, **options)
     found.run()
-    assert found.converged
+    assert found.has_converged
     assert np.all(np.diff(found.energies) <= 0.0)
     np.testing.assert_allclose(found.x, expected.x, atol=1e-6)
     assert np.all((found.x >= lower) & (found.x <= upper))
@@ -158,7 +158,7 @@ def test_a_descent_respects_bounds_and_says_when_it_is_over() -> None:
     again = Descent(bowl, found.x, lower, upper, **(options | {"tolerance": 1e-5}))
     again.run()
     assert len(again.energies) == 1
-    assert again.converged
+    assert again.has_converged
     short = Descent(bowl, start, lower, upper, **(options | {"iterations": 2}))
     short.run()
     assert len(short.energies) == 3

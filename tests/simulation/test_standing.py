@@ -96,7 +96,7 @@ def test_a_released_robot_stands_on_its_meshes() -> None:
             if shape.collision:
                 assert isinstance(shape, da.shapes.Mesh)
                 X = np.array(shape.placement.homogeneous())
-                corners = read_mesh(shape.path).scaled(shape.scale).corners @ X[:3, :3].T + X[:3, 3]
+                corners = read_mesh(shape.path).scale_by(shape.scale).corners @ X[:3, :3].T + X[:3, 3]
                 pose = poses[body.name]
                 lowest.append((corners @ pose.rotation.T + pose.translation)[:, 2].min())
     assert len(lowest) == 19

@@ -372,7 +372,7 @@ def _use_mesh(path: Path, sample: Sample, rng: random.Random) -> None:
     if rng.random() < 0.5:
         mesh.inertia(density=1000.0)
     else:
-        mesh.scaled(0.5).hull()
+        mesh.scale_by(0.5).hull()
 
 
 def _use_pose(path: Path, sample: Sample, rng: random.Random) -> None:

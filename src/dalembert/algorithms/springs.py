@@ -181,7 +181,7 @@ def actuator_lengths(model: Model, q: Scalars, *, time: Time = None) -> list[Len
     return found
 
 
-def clipped(value: Scalar, ends: tuple[float, float] | None) -> Scalar:
+def clip_to_range(value: Scalar, ends: tuple[float, float] | None) -> Scalar:
     """Return a value within a range, which may have no end."""
     low, high = ends or (-math.inf, math.inf)
     value = value if low == -math.inf else maximum(value, low)
@@ -218,8 +218,8 @@ def actuator_forces(
     lengths = actuator_lengths(model, q, time=time)
     for actuator, u, path in zip(model.actuators, ctrl, lengths, strict=True):
         b0, b1, b2 = actuator.bias
-        force = actuator.gain * clipped(u, actuator.control) + b0 + b1 * path.length + b2 * path.rate(v)
-        force = clipped(force, actuator.force)
+        force = actuator.gain * clip_to_range(u, actuator.control) + b0 + b1 * path.length + b2 * path.rate(v)
+        force = clip_to_range(force, actuator.force)
         tau = [t if is_zero(j) else t + j * force for t, j in zip(tau, path.row, strict=True)]
     return tau
 

@@ -1,4 +1,4 @@
-"""What `dalembert simulate` simulates: the model on its ground, its start, contact and servos."""
+"""`dalembert simulate` builds its scenario here: the model on its ground, its start, contact and servos."""
 
 import argparse
 from collections.abc import Sequence
@@ -112,7 +112,7 @@ def scenario(options: argparse.Namespace) -> Scenario:
 
 
 def _law(model: da.Model, free: bool, options: argparse.Namespace, notes: list[str]) -> str:
-    """Return the law of contact: rigid for whatever can collide, unless the caller says otherwise.
+    """Return the law of contact: rigid for shapes that can collide, unless the caller chooses another.
 
     A fixed figure moves without contact if its meshes cannot be read, or with an integrator that has none.
     """

@@ -1,4 +1,4 @@
-"""Where a simulation starts: a pose of the file or of another file, velocities, samples."""
+"""A simulation starts from a pose of the file or of another file, with velocities and samples."""
 
 import argparse
 import json

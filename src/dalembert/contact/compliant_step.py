@@ -96,7 +96,7 @@ LIMIT_REST_SPEED = 1e-3
 @final
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """What friction of a surface acts on: displaced by x [m], or turned by x [rad], on a spring K and a
+    """A patch of a surface, which friction displaces by x [m], or turns by x [rad], against a spring K and a
     damper D, in steps of h [s]. Where friction has an ellipse, x, K and D are those of scaled coordinates."""
 
     x: Vec3
@@ -203,7 +203,7 @@ class CompliantPoint:
         parts, linear = [*friction], self.point.normal * gamma
         sliding = self.point.sliding
         if sliding is not None:
-            linear = linear + sliding.exerted(parts.pop(0))
+            linear = linear + sliding.friction_force(parts.pop(0))
         return PointVector(linear, None if self.turning is None else parts[0] + parts[1])
 
     def hessian(self, linearised: _Linearisation) -> PointHessian | EllipticHessian:
@@ -223,7 +223,7 @@ class CompliantPoint:
         """Return the friction of an impulse, in scaled coordinates where friction has an ellipse."""
         sliding, n = self.point.sliding, self.point.normal
         if sliding is not None and sliding.ellipse is not None:
-            return sliding.ellipse.unscaled(impulse)
+            return sliding.ellipse.unscale(impulse)
         across: Vec3 = impulse - n * n.dot(impulse)
         return across
 
@@ -262,16 +262,16 @@ def solve_compliant(
     P = points.generalized(lambda row: impulses[row])
     change = B.solve(P).v
 
-    def gained(so_far: list[Scalar], row: Row) -> list[Scalar]:
+    def add_energy_gain(so_far: list[Scalar], row: Row) -> list[Scalar]:
         more = surfaces[row].spring_energy_gain(impulses[row])
         return [c + x for c, x in zip(so_far, more, strict=True)]
 
-    c_0, c_1, c_2 = points.contacts.near.fold(gained, [0.0, 0.0, 0.0])
+    c_0, c_1, c_2 = points.contacts.near.fold(add_energy_gain, [0.0, 0.0, 0.0])
     a, b = dot(P, change), dot(P, free)
     s = _passive_fraction(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
     acting = points.contacts.near.each(lambda row: impulses[row] * s)
 
-    def remembered(row: Row) -> list[Scalar]:
+    def memory_row(row: Row) -> list[Scalar]:
         own, impulse = surfaces[row], acting[row]
         across, turned = own.patches_after(impulse)
         gamma, depth = own.point.normal_velocity(impulse), own.depth_after(impulse.linear)
@@ -282,7 +282,7 @@ def solve_compliant(
     if known:
         reaction = _minus(_joint_product(problem, end, diagonal, equalities), rest)
         reaction = [x - s * y for x, y in zip(reaction, P, strict=True)]
-    work, memory = s * (b + 0.5 * s * a), points.contacts.near.each(remembered)
+    work, memory = s * (b + 0.5 * s * a), points.contacts.near.each(memory_row)
     return StepSolution(end, free, correction, acting, work, memory, reaction=reaction), P
 
 
@@ -367,7 +367,7 @@ def _linear(
     def hessian(row: Row) -> PointHessian | EllipticHessian:
         return surfaces[row].hessian(linearised[row])
 
-    def known(row: Row) -> PointVector:
+    def bound_impulse(row: Row) -> PointVector:
         surface, (pressing, fractions) = surfaces[row], linearised[row]
         point = surface.point
         gamma = pressing * (surface.spring() + point.stiffness * point.bound)
@@ -375,7 +375,7 @@ def _linear(
         pulls = [pull for _, pull in surface.pulls(still)]
         return surface.impulse(gamma, [x * y for x, y in zip(pulls, fractions, strict=True)])
 
-    p, system = _plus(p, points.generalized(known)), problem.system
+    p, system = _plus(p, points.generalized(bound_impulse)), problem.system
 
     def solve(b: Sequence[Scalar]) -> TreeMotion:
         return solve_newton_system(system, points, hessian, diagonal, equalities, b, LINEAR_SOLVE_TOLERANCE)

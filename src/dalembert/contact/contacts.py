@@ -55,7 +55,7 @@ class Contacts(NamedTuple):
 
 
 def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> Contacts:
-    """Return contacts of `count` bodies at all the candidates, whatever their gaps."""
+    """Return contacts of `count` bodies at all the candidates, near or not."""
     every, bodies = rows(len(candidates), like=like), rows(count + 1, like=like)
     first, second = (
         every.links(bodies, [count if k == WORLD else k for k in own])

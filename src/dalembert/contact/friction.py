@@ -164,13 +164,13 @@ class Ellipse(NamedTuple):
         t_1 = t_1 * (1.0 / sqrt(t_1.dot(t_1)))
         return Ellipse(t_1, n.cross(t_1), mu_1, mu_2)
 
-    def scaled(self, u: Vec3) -> Vec3:
+    def scale(self, u: Vec3) -> Vec3:
         """Return S u."""
         t_1, t_2 = self.t_1, self.t_2
         slip: Vec3 = t_1 * (self.mu_1 * t_1.dot(u)) + t_2 * (self.mu_2 * t_2.dot(u))
         return slip
 
-    def unscaled(self, f: Vec3) -> Vec3:
+    def unscale(self, f: Vec3) -> Vec3:
         """Return g of f = S g; zero along a direction without friction."""
         t_1, t_2 = self.t_1, self.t_2
         x, y = (
@@ -227,12 +227,12 @@ class Friction(NamedTuple):
         if across is None:
             return Friction(n, coefficient, stiffness, warm_start)
         own = Ellipse.across(n, coefficient, across)
-        return Friction(n, 1.0, stiffness / own.squared_size, own.unscaled(warm_start), ellipse=own)
+        return Friction(n, 1.0, stiffness / own.squared_size, own.unscale(warm_start), ellipse=own)
 
     def slip(self, u: Vec3) -> Vec3:
         """Return s of a velocity u."""
         if self.ellipse is not None:
-            return self.ellipse.scaled(u)
+            return self.ellipse.scale(u)
         normal: Vec3 = self.n * self.n.dot(u)
         across: Vec3 = u - normal
         return normal if self.spins else across
@@ -244,14 +244,14 @@ class Friction(NamedTuple):
             return g
         return self.slip(self.warm_start - u * self.stiffness)
 
-    def exerted(self, pull: Vec3) -> Vec3:
+    def friction_force(self, pull: Vec3) -> Vec3:
         """Return f of a pull, or of a part of it."""
-        return pull if self.ellipse is None else self.ellipse.scaled(pull)
+        return pull if self.ellipse is None else self.ellipse.scale(pull)
 
     def impulse(self, u: Vec3, normal_impulse: Scalar) -> Vec3:
         """Return f; `normal_impulse`: gamma_n that bounds it."""
         pull = self.pull(u)
-        return self.exerted(pull * minimum(self.ratio(pull, normal_impulse)[0], 1.0))
+        return self.friction_force(pull * minimum(self.ratio(pull, normal_impulse)[0], 1.0))
 
     def ratio(self, pull: Vec3, normal_impulse: Scalar) -> tuple[Scalar, Scalar]:
         """Return the ratio of the bound to the pull, 1 or more where the point sticks, and 1 / |pull|."""

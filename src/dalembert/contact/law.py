@@ -115,7 +115,7 @@ class Law(_PairOptions):
 
     @property
     def has_functions(self) -> bool:
-        """Whether the law is the caller's own code."""
+        """True if the law is the caller's own code."""
         return not isinstance(self.normal, KNOWN_SURFACES)
 
     @property

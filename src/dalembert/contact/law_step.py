@@ -27,10 +27,10 @@ from dalembert.contact.step_terms import Memory, StepStart, flight_shift
 from dalembert.scalar import Row, Scalar, maximum
 from dalembert.spatial import Vec3
 
-ITERATIONS = 50
+NEWTON_ITERATIONS = 50
 """The most iterations of Newton's method, as in `Rigid`."""
 
-TOLERANCE = 1e-6
+RELATIVE_RESIDUAL = 1e-6
 """The residual, as a fraction of the impulses that act without contact; the impulses of points are then
 applied as they are, so that momentum is kept to rounding."""
 
@@ -67,7 +67,14 @@ def solve_law_step(start: StepStart, contacts: Contacts, memory: Memory, law: La
     laws = points.laws
     bounds = near.each(lambda row: laws[row].normal_impulse(before[row]))
     problem = start.problem(points)
-    found = solve(problem, start.v, bounds, acting=start.acting, iterations=ITERATIONS, tolerance=TOLERANCE)
+    found = solve(
+        problem,
+        start.v,
+        bounds,
+        acting=start.acting,
+        iterations=NEWTON_ITERATIONS,
+        tolerance=RELATIVE_RESIDUAL,
+    )
     impulses = near.each(lambda row: found.forces[row].impulse)
     factors = factor_hessian(system, {}, (), start.equalities)
     others, momenta = problem.other_impulses(found.v, start.v), system.times(system.motion(start.v))
@@ -79,12 +86,12 @@ def solve_law_step(start: StepStart, contacts: Contacts, memory: Memory, law: La
     correction = position_correction(problem, found, near.each(lambda row: 0.0 * bounds[row]))
     after = points.velocities(system.motion(v))
 
-    def remembered(row: Row) -> list[Scalar]:
+    def memory_row(row: Row) -> list[Scalar]:
         u = (after[row] if law.implicit else before[row]).linear
         return _after(contacts, row, patches[row], u, impulses[row].linear * (1.0 / start.dt), start.dt, law)
 
     solution = StepSolution(
-        v, free, correction, impulses, dot(P, free) + 0.5 * dot(P, change), near.each(remembered)
+        v, free, correction, impulses, dot(P, free) + 0.5 * dot(P, change), near.each(memory_row)
     )
     solution = solution._replace(flight=flight_shift(start, v, P))
     if start.prescribed is None:

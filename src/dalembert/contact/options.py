@@ -91,7 +91,6 @@ class Rigid(_PairOptions):
     `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at the limits of their
     positions; `nearest`: the number of touching points that a sample remembers from step to step, by default
     16, and 8 more for each figure and 2 for each body; if more points touch, the sample fails and reports it.
-    `mending`: the former name of `position_correction`.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30

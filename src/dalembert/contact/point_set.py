@@ -90,12 +90,12 @@ class PointSet:
         if self.grounded is None:
             return {}
 
-        def added(row: Row) -> list[tuple[Row, ArticulatedInertia]]:
+        def add_hessian(row: Row) -> list[tuple[Row, ArticulatedInertia]]:
             own = self.laws[row].inertia(hessian(row))
             both = [(contacts.second[row], own), (contacts.first[row], own)]
             return both if self._grounded_firsts else both[:1]
 
-        sums = self.grounded.scatter(added, contacts.bodies, ArticulatedInertia.zero())
+        sums = self.grounded.scatter(add_hessian, contacts.bodies, ArticulatedInertia.zero())
         driven = self.system.is_driven
         return {body: sums.at(body) for body in self._touching() if not driven(body)}
 
@@ -106,13 +106,13 @@ class PointSet:
 
     @property
     def _grounded_firsts(self) -> bool:
-        """Whether the first body of a grounded point may be the moving one."""
+        """True if the first body of a grounded point may be the moving one."""
         driven = self.system.is_driven
         return any(driven(second) and not driven(first) for first, second in self.contacts.body_pairs)
 
     @property
     def _firsts_move(self) -> bool:
-        """Whether the first body of a point may move."""
+        """True if the first body of a point may move."""
         return any(not self.system.is_still(first) for first, _ in self.contacts.body_pairs)
 
 

@@ -159,7 +159,7 @@ class TreeAtTime(Tree):
             for body in original.bodies
         ]
 
-    def prescribed(self, q: Scalars, given: PrescribedMotion | None) -> PrescribedMotion:
+    def prescribe_clock(self, q: Scalars, given: PrescribedMotion | None) -> PrescribedMotion:
         """Return the motion of prescribed joints with that of the clock."""
         clock, still = self.original.nv, [0.0] * self.original.nv
         if given is None:

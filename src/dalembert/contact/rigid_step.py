@@ -252,7 +252,7 @@ def _warm_start(n: Vec3, remembered: Sequence[Scalar] | None) -> tuple[Vec3, Vec
 def _cached_impulses(points: PointSet, impulses: Family[PointVector], memory: Memory) -> Family[list[Scalar]]:
     """Return what is remembered for the next step: impulses, and the normal impulses of the previous one."""
 
-    def cached(row: Row) -> list[Scalar]:
+    def memory_row(row: Row) -> list[Scalar]:
         last, torque = impulses[row].linear, impulses[row].angular
         turning = [] if torque is None else [*torque]
         if memory is None:
@@ -260,7 +260,7 @@ def _cached_impulses(points: PointSet, impulses: Family[PointVector], memory: Me
         x, y, z, *_ = memory[row]
         return [*last, points.laws[row].normal.dot(Vec3(x, y, z)), *turning]
 
-    return points.contacts.near.each(cached)
+    return points.contacts.near.each(memory_row)
 
 
 def _overlaps(

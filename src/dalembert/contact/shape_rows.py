@@ -209,14 +209,14 @@ class ShapeRows:
 
     def frame(self, row: Row) -> Transform:
         """Return the frame of a shape in the world."""
-        return self._bodies.pose[self.body[row]] @ self._placed(row)
+        return self._bodies.pose[self.body[row]] @ self._placement_at(row)
 
     def travel(self, row: Row) -> Scalar:
         """Return how far a point of the shape may travel in the step [m]."""
         return self._bodies.travel[self.body[row]]
 
     def _ball(self, row: Row) -> Ball:
-        centre = self._placed(row).transform_point(_vec(self._centre, row))
+        centre = self._placement_at(row).transform_point(_vec(self._centre, row))
         pose = self._bodies.pose[self.body[row]]
         return Ball(pose.transform_point(centre), self._radius[row] + self.travel(row))
 
@@ -227,7 +227,7 @@ class ShapeRows:
     def may_reach(self, row: Row, ball: Ball) -> Scalar:
         """Return whether a ball may touch the box around a shape; that of a height field has no bottom."""
         pose = self._bodies.pose[self.body[row]]
-        x = self._placed(row).inverse_transform_point(pose.inverse_transform_point(ball.centre))
+        x = self._placement_at(row).inverse_transform_point(pose.inverse_transform_point(ball.centre))
         x, half = x - _vec(self._centre, row), _vec(self._half, row)
         height = x.z if self.form_type is HeightField else absolute(x.z)
         outside = Vec3(
@@ -273,7 +273,7 @@ class ShapeRows:
         columns.append(rows.numbers([float(ITEMS_PER_ROW * k) for k in range(len(pieces.values))]))
         return self.rows.ranges(rows, pieces.first, pieces.counts), columns
 
-    def _placed(self, row: Row) -> Transform:
+    def _placement_at(self, row: Row) -> Transform:
         numbers = [column[row] for column in self._placement]
         return Transform(Mat3(*numbers[:9]), Vec3(*numbers[9:]))
 

@@ -114,7 +114,8 @@ def contact_step(
     candidates one by one.
 
     `settings`: the contact law, by default `Rigid()`; `memory`: that of the previous step; `prescribed`:
-    joints that move as given, whatever acts; `time` [s] where the step begins, for a tree that depends on it.
+    joints that move as given, under any force; `time` [s] where the step begins, for a tree that
+    depends on it.
     """
     law, external = Rigid() if settings is None else settings, (external_forces, external_frame)
     conditions = _Conditions(law, motors, external, prescribed, time)

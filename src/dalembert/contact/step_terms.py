@@ -278,7 +278,7 @@ def start_step(
     end = None
     if time is not None:
         end, tree = time + dt, TreeAtTime(tree, time, time + 0.5 * dt)
-        v, tau, prescribed = [*v, 1.0], [*tau, 0.0], tree.prescribed(q, prescribed)
+        v, tau, prescribed = [*v, 1.0], [*tau, 0.0], tree.prescribe_clock(q, prescribed)
     known = frozenset[int]() if prescribed is None else prescribed.places
     v = v if prescribed is None else prescribed.fill(v, prescribed.earlier)
     inverse_mass = joint_inverse_masses(tree)

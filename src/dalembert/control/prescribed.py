@@ -1,4 +1,4 @@
-"""What moves prescribed joints in a rollout: functions of time, arrays, and belts."""
+"""Prescribed joints follow functions of time, arrays or belts in a rollout."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ metres (`<unit meter>`). Not read are skins, lines, splines, cameras, lights, an
 outside the file is opened.
 
 `<up_axis>` does not turn the mesh: URDF says where the axes of a mesh stand, and RViz and Pinocchio take the
-coordinates as they are. Exporters write Y_UP whatever they mean: the trunk of Unitree's go1 lies flat only if
+coordinates as they are. Exporters write Y_UP with any meaning: the trunk of Unitree's go1 lies flat only if
 it is left as it is, as the box beside it in the same URDF file shows.
 """
 

@@ -36,8 +36,8 @@ class MeshCopies:
 
     def of(self, model: Model) -> Model:
         """Return the model with its meshes named where their copies will be; nothing is written yet."""
-        bodies = [replace(body, shapes=self._renamed(body.shapes)) for body in model.bodies]
-        return rebuilt(model, bodies=bodies, world_shapes=self._renamed(model.world_shapes))
+        bodies = [replace(body, shapes=self._rename_meshes(body.shapes)) for body in model.bodies]
+        return rebuilt(model, bodies=bodies, world_shapes=self._rename_meshes(model.world_shapes))
 
     def write(self) -> None:
         """Write the copies."""
@@ -53,7 +53,7 @@ class MeshCopies:
         if self.contents and self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
 
-    def _renamed(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
+    def _rename_meshes(self, shapes: Iterable[Shape]) -> tuple[Shape, ...]:
         found: list[Shape] = []
         for shape in shapes:
             copy = self._copy(shape) if isinstance(shape, Mesh) else None
@@ -68,12 +68,12 @@ class MeshCopies:
             try:
                 if not shape.readable:
                     raise DalembertError("was not found when the model was loaded")
-                self._copies[shape.path] = self._planned(path)
+                self._copies[shape.path] = self._plan_copy(path)
             except DalembertError as error:
                 self.lost.append(f"{path.name}: {error}")
         return self._copies[shape.path]
 
-    def _planned(self, path: Path) -> Path | None:
+    def _plan_copy(self, path: Path) -> Path | None:
         fits = not self._endings or path.suffix.lower() in self._endings
         if fits and path.resolve().is_relative_to(self._beside):
             return None

@@ -76,7 +76,7 @@ READERS: Final[dict[str, Callable[[bytes, Path], Surface]]] = {
 
 def mesh_of(shape: Mesh) -> TriangleMesh:
     """Return the mesh that a shape names, scaled as the shape says."""
-    return read_mesh(_readable_path(shape)).scaled(shape.scale)
+    return read_mesh(_readable_path(shape)).scale_by(shape.scale)
 
 
 # Convex hulls
@@ -106,7 +106,7 @@ def _hulls_of_file(
             for gap, a, b in zip(entry[0]["gaps"], entry[1][::2], entry[1][1::2])
         ]
     else:
-        mesh = _mesh_in(content, file).scaled(shape.scale)
+        mesh = _mesh_in(content, file).scale_by(shape.scale)
         pieces = [mesh.corners] if concavity is None else convex_pieces(mesh, concavity)
         found = [reduced_hull(piece, max_vertices=max_vertices, tolerance=tolerance) for piece in pieces]
         arrays = [array for hull in found for array in (hull.corners.astype("<f8"), hull.faces.astype("<i8"))]

@@ -91,7 +91,7 @@ class TriangleMesh:
         """The volume that the surface encloses; not negative, also where it is inside out."""
         return abs(integrals(self.vertices, self.faces).volume)
 
-    def scaled(self, scale: float | Sequence[float]) -> TriangleMesh:
+    def scale_by(self, scale: float | Sequence[float]) -> TriangleMesh:
         """Return the mesh scaled by one factor or three along x, y, z; a mirrored one still faces outward."""
         factors = np.broadcast_to(np.asarray(scale, dtype=np.float64), (3,))
         if not np.isfinite(factors).all() or not factors.all():
@@ -116,7 +116,7 @@ class TriangleMesh:
 
         >>> from dalembert.formats.meshes import TriangleMesh
         >>> mesh = TriangleMesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], [(0, 2, 1), (0, 1, 3)])
-        >>> round(mesh.scaled(0.1).hull(name="stone").volume, 9)
+        >>> round(mesh.scale_by(0.1).hull(name="stone").volume, 9)
         0.000166667
         """
         return ConvexMesh(self.corners.tolist(), **options)

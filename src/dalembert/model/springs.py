@@ -59,14 +59,14 @@ class Spring:
 
     @property
     def is_never_slack(self) -> bool:
-        """Whether there is one rest length only."""
+        """True if there is one rest length only."""
         assert self.rest_length is not None
         a, b = self.rest_length
         return a is b or (isinstance(a, float) and isinstance(b, float) and a == b)
 
     @property
     def is_limited(self) -> bool:
-        """Whether its length has a limit."""
+        """True if its length has a limit."""
         return any(map(math.isfinite, self.limits))
 
     def stretch(self, length: Scalar) -> Scalar:

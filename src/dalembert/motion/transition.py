@@ -197,7 +197,7 @@ def transition(
         contact_forces=found.wrenches[:, own:],
         loop_error=found.gap,
         evaluations=search.evaluations,
-        converged=search.converged,
+        converged=search.has_converged,
     )
 
 
@@ -386,11 +386,11 @@ class Descent:
         self.callback(len(self.energies) - 1, self.value, self.norms[-1])
 
     @property
-    def converged(self) -> bool:
+    def has_converged(self) -> bool:
         return self.norms[-1] <= self.tolerance * math.sqrt(max(self.energies[-1], 0.0))
 
     def _is_over(self) -> bool:
-        return self.converged or len(self.energies) > self.iterations
+        return self.has_converged or len(self.energies) > self.iterations
 
     def _minimize(self, variables: _Variables) -> npt.NDArray[np.bool_]:
         """Run BFGS until it ends or unbounded variables cross their bounds; return a mask of them."""

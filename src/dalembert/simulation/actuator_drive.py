@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws import implicit_acceleration
-from dalembert.algorithms.springs import actuator_lengths, clipped, require_actuators
+from dalembert.algorithms.springs import actuator_lengths, clip_to_range, require_actuators
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
@@ -88,7 +88,7 @@ class ActuatorDrive:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What tells the drive from others of the same model and arguments."""
+        """The key that tells the drive from others of the same model and arguments."""
         return ("actuators",)
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
@@ -138,7 +138,7 @@ class ActuatorDrive:
         for item, signal, path in zip(model.actuators, u, lengths, strict=True):
             row = path.row
             places = [place for place, ratio in enumerate(row) if not is_zero(ratio)]
-            force = item.gain * clipped(signal, item.control) + item.bias[0]
+            force = item.gain * clip_to_range(signal, item.control) + item.bias[0]
             k = (literal(row[places[0]]) or 0.0) if len(places) == 1 else 0.0
             kp, kd = max(0.0, -item.bias[1]) * k * k, max(0.0, -item.bias[2]) * k * k
             force = force + item.bias[1] * path.length  # its change in the step is that of kp in Eq. (1)
@@ -148,7 +148,7 @@ class ActuatorDrive:
                 own = _ImplicitForce(places[0], k * force, kp, kd, *_range(item, k))
                 servos.setdefault(places[0], []).append(own)
                 continue
-            force = clipped(force, item.force)
+            force = clip_to_range(force, item.force)
             for place in places:
                 tau[place] = tau[place] + row[place] * force
         return tau, _within_efforts(servos, efforts, tau)
@@ -171,13 +171,13 @@ def _within_efforts(
             if limited and (item.kp or item.kd):
                 found.append(item._replace(low=max(item.low, -effort), high=min(item.high, effort)))
                 continue
-            constant = constant + clipped(item.constant, (item.low, item.high) if limited else None)
+            constant = constant + clip_to_range(item.constant, (item.low, item.high) if limited else None)
             kp, kd = kp + item.kp, kd + item.kd
         tau[place] = 0.0
         if kp or kd:
             found.append(_ImplicitForce(place, constant, kp, kd, -effort, effort))
         else:
-            tau[place] = constant if effort == math.inf else clipped(constant, (-effort, effort))
+            tau[place] = constant if effort == math.inf else clip_to_range(constant, (-effort, effort))
     return found
 
 

@@ -21,7 +21,7 @@ NO_MODEL = cast(Any, None)
 @final
 @dataclass(frozen=True)
 class RecordedSurface(Surface):
-    """What a surface of the caller's computes now: f with its derivatives, and its states after a step."""
+    """A surface of the caller's as it computes now: f with its derivatives, and its states after a step."""
 
     count: int
     forces: RecordedFunction

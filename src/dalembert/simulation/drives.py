@@ -168,7 +168,7 @@ class Drive:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What tells the drive from others of the same model and arguments."""
+        """The key that tells the drive from others of the same model and arguments."""
         return self.driven
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> tuple[list[Scalar], list[Motor]]:

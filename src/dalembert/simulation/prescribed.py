@@ -115,7 +115,7 @@ class Prescription:
 
     @property
     def has_functions(self) -> bool:
-        """Whether a joint moves by a function of the caller's."""
+        """True if a joint moves by a function of the caller's."""
         return any(joint.function is not None for joint in self.joints)
 
     @property
@@ -126,7 +126,7 @@ class Prescription:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What tells the prescription from others with the same functions."""
+        """The key that tells the prescription from others with the same functions."""
         return tuple((joint.name, joint.is_belt, joint.function is None) for joint in self.joints)
 
     def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> Prescription:
@@ -226,7 +226,7 @@ class PrescribedStep:
         return frozenset(k for part in self.parts for k in range(self.model.nv)[part.body.v_slice])
 
     @property
-    def carried(self) -> list[Scalar]:
+    def velocities_for_next_step(self) -> list[Scalar]:
         """The velocities that the next step takes for those of the previous one."""
         return [x for part in self.parts for x in part.w]
 

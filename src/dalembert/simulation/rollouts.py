@@ -73,7 +73,7 @@ def rollout(
     instead of controls, is called in Python before each step with the time and the arrays of all samples, and
     returns tau; that is slow. tau is held during a step.
 
-    `prescribed`: joints that move as given, by their names, whatever acts on them: driven linkages, perfect
+    `prescribed`: joints that move as given, by their names, under any force: driven linkages, perfect
     servos, platforms, belts. A motion is a function of (model, t) on generic scalars that returns the
     joint's positions; it is differentiated exactly, and the joint begins where it begins (q0 and v0 are not
     read there). Or it is an array of positions at the end of each step, `(…, steps, nq)` of the joint, with

@@ -48,9 +48,9 @@ REACH: Final[dict[type[Shape], Callable[[Any, Array], Array]]] = {
 def stand(model: Model, q: npt.ArrayLike) -> Array:
     """Return q `(…, nq)` with the figure lifted or lowered along z until its lowest point is on the ground.
 
-    The ground is the highest horizontal plane of the world, as of `model.with_ground()`, or z = 0 where there
-    is none. All shapes that collide count, meshes included; other geometry of the world does not. What is
-    moved is the first joint of each figure that lifts it: a free joint, a translation or a vertical slide.
+    The ground is the highest horizontal plane of the world, as of `model.with_ground()`, or z = 0 without
+    one. All shapes that collide count, meshes included; other geometry of the world does not. `stand` moves
+    the first joint of each figure that lifts it: a free joint, a translation or a vertical slide.
 
     >>> model = da.models.humanoid().with_ground()
     >>> q = da.stand(model, model.neutral())
@@ -151,7 +151,7 @@ def _lowest_point(shape: Shape, R: Array, p: Array) -> Array:
 
 
 def _ground(model: Model) -> float:
-    """Return the height of the highest horizontal plane of the world; 0 if there is none."""
+    """Return the height of the highest horizontal plane of the world; 0 without one."""
     heights = []
     for shape in model.world_shapes:
         X = shape.placement.as_transform()

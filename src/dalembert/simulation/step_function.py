@@ -258,20 +258,20 @@ class StepPlan:
 
     @cached_property
     def resists_turning(self) -> bool:
-        """Whether any pair has torsional or rolling friction."""
+        """True if any pair has torsional or rolling friction."""
         return any(not is_zero(x) for pair in self.pairs for x in (pair.torsion, pair.rolling))
 
     @property
-    def remembered(self) -> int:
-        """How many numbers the law remembers of a point."""
+    def memory_size(self) -> int:
+        """The count of numbers that the law remembers of a point."""
         if isinstance(self.contact, Law):
             return self.contact.order + 3
         return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
 
     @cached_property
     def memory(self) -> list[list[float]]:
-        """What is remembered of contact points before the first step: nothing."""
-        return [[-1.0] + [0.0] * self.remembered] * self.kept_points
+        """The memory of contact points before the first step, which is empty."""
+        return [[-1.0] + [0.0] * self.memory_size] * self.kept_points
 
     @cached_property
     def fresh(self) -> dict[str, Any]:
@@ -460,13 +460,13 @@ class StepPlan:
             if self.watch:
                 found["overlap"] = _deepest(contacts, given["lasted"] <= 0.0, given["overlap"])
             if self.record:
-                found["contact"] = self._recorded(contacts, after, rate, [q, dt])
+                found["contact"] = self._record_points(contacts, after, rate, [q, dt])
             if self.loads:
                 found["loads"] = _loads(model, contacts, after, rate)
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
         if moved is not None:
-            found["driven"] = keep_if_good(moved.carried, given["driven"])
+            found["driven"] = keep_if_good(moved.velocities_for_next_step, given["driven"])
         settled = self._balance_energy(model, given, after, applied, acting, time)
         found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
         return tuple(found[name] for name in self.results)
@@ -543,9 +543,9 @@ class StepPlan:
             size = sum((absolute(x) for x in after.memory[row]), 0.0)
             return logical_and(good, size > 0.0)
 
-        return remember(contacts, after.memory, lasting, (self.kept_points, self.remembered), like)
+        return remember(contacts, after.memory, lasting, (self.kept_points, self.memory_size), like)
 
-    def _recorded(
+    def _record_points(
         self, contacts: Contacts, after: ContactStep, rate: Scalar, like: Any
     ) -> list[list[Scalar]]:
         """Return a row for each point that touches or nearly touches: number, force, position, gap."""
@@ -556,12 +556,12 @@ class StepPlan:
 
         values = contacts.near.each(row_of)
 
-        def shown(row: Row) -> Scalar:
+        def is_recorded(row: Row) -> Scalar:
             impulse = after.impulses[row].linear
             pressed = impulse.dot(impulse) > 0.0
             return logical_or(contacts.points[row].gap < RECORDED_GAP, pressed)
 
-        return remember(contacts, values, shown, (self.kept_points, 7), like)[0]
+        return remember(contacts, values, is_recorded, (self.kept_points, 7), like)[0]
 
     def _begun_anew(self, given: dict[str, Any]) -> dict[str, Any]:
         """Return the carried values, reset to the start where `reset` says so: state, clock, faults, work.
@@ -622,7 +622,7 @@ class StepPlan:
         memory = None
         if contacts is not None:
             first = given["lasted"] <= 0.0
-            fresh: list[Scalar] = [0.0] * self.remembered
+            fresh: list[Scalar] = [0.0] * self.memory_size
             if isinstance(self.contact, Compliant):
                 fresh[4] = select(first, FIRST_STEP_MARK, 0.0)
             memory = recall(contacts, given["memory"], fresh, unless=first)

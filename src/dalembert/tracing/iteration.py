@@ -84,7 +84,7 @@ class RecordedLoop:
 
     @property
     def is_branch(self) -> bool:
-        """Whether the step runs once or not at all."""
+        """True if the step runs once or not at all."""
         return self.count == 1 and self.rows is None
 
     @property

@@ -146,7 +146,7 @@ class Placement:
         loop = self.recorded.get(address.array)
         if loop is not None:
             # A carried value needs its initial value and its update, and so does the exit flag.
-            yield from self._need(loop)
+            yield from self._mark_live(loop)
             yield from self._carry(loop, address.offset)
         elif address.array in self.graph.families:
             family = self.graph.families[address.array]
@@ -155,7 +155,7 @@ class Placement:
             if column not in own:
                 own.add(column)
                 for maker in self.makers.get(family.storage, ()):
-                    yield from self._need(maker)
+                    yield from self._mark_live(maker)
                     for array, offset, values in _stored_values(maker):
                         if array == family.storage and offset % family.width == column:
                             yield from values
@@ -166,7 +166,7 @@ class Placement:
             yield loop.start[place]
             yield loop.result[place]
 
-    def _need(self, loop: RecordedLoop) -> Iterator[Expression]:
+    def _mark_live(self, loop: RecordedLoop) -> Iterator[Expression]:
         """Yield what a loop needs to run at all: its exit flag, the rows that it visits, the loops around."""
         if loop.name in self.live:
             return
@@ -174,7 +174,7 @@ class Placement:
         if loop.until is not None:
             yield from self._carry(loop, loop.until)
         if loop.name in self.outer:
-            yield from self._need(self.outer[loop.name])
+            yield from self._mark_live(self.outer[loop.name])
         sets = [append.to for append in loop.appends]
         name = loop.rows
         while name is not None:
@@ -182,7 +182,7 @@ class Placement:
             name = self.graph.rows[name].parent
         for name in sets:
             for lister in self.listers.get(name, ()):
-                yield from self._need(lister)
+                yield from self._mark_live(lister)
                 for append in lister.appends:
                     if append.to == name:
                         yield append.condition

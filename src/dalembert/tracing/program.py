@@ -235,7 +235,7 @@ class Program:
 
     @property
     def has_rows(self) -> bool:
-        """Whether there are loops over rows."""
+        """True if there are loops over rows."""
         return any(isinstance(statement, Repeat) for statement in self.statements)
 
     @property

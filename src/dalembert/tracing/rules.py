@@ -304,7 +304,7 @@ def _constant_truth(x: Any) -> bool | None:
     return None
 
 
-def _known(result: Callable[..., Any]) -> Apply:
+def _decided_by_condition(result: Callable[..., Any]) -> Apply:
     """Apply `result` to the truth value of the first argument and to all arguments, if it is constant."""
 
     def apply(*args: Any) -> Any:
@@ -317,7 +317,12 @@ def _known(result: Callable[..., Any]) -> Apply:
 CONDITIONS: Final = (
     Rule("not (not x) = x", "not", ("not",), lambda x: x.args[0]),
     *(
-        Rule(f"{op}, known", op, (condition, *["*"] * (OPERATIONS[op].arity - 1)), _known(result))
+        Rule(
+            f"{op}, known",
+            op,
+            (condition, *["*"] * (OPERATIONS[op].arity - 1)),
+            _decided_by_condition(result),
+        )
         for op, result in (
             ("not", lambda value, c: c.graph.boolean(not value)),
             ("and", lambda value, c, x: x if value else c),

@@ -279,7 +279,7 @@ class Arrays:
         self.base |= {spec.name: f"%out{k}" for k, spec in enumerate(program.outputs)}
 
     def _place_states(self, loops: Sequence[Loop | Repeat]) -> None:
-        """Choose the memory of states. Families of rows are in scratch memory, whatever their size."""
+        """Choose the memory of states. Families of rows of any size are in scratch memory."""
         states = self.program.states
         # States of which iterations use different elements.
         moving = {address.array for loop in loops for address in loop_addresses(loop) if address.scale}

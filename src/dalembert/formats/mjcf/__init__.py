@@ -393,7 +393,7 @@ def _add_actuators(builder: ModelBuilder, compiled: Compiled, tendons: Mapping[i
     for i, name in enumerate(names):
         joints = _driven_joints(compiled, i, tendons)
         driven |= dict.fromkeys(joint for joint in joints or () if joint in compiled.places)
-        reason = _unsupported(compiled, i, joints)
+        reason = _reason_to_omit(compiled, i, joints)
         if reason or joints is None:
             report = f'ignored: actuator "{name}" {reason}'
             compiled.report.note(report)
@@ -430,7 +430,7 @@ def _driven_joints(compiled: Compiled, i: int, tendons: Mapping[int, str]) -> di
     return None
 
 
-def _unsupported(compiled: Compiled, i: int, joints: dict[str, float] | None) -> str:
+def _reason_to_omit(compiled: Compiled, i: int, joints: dict[str, float] | None) -> str:
     """Return why an actuator is left out, "" if it is not."""
     m, mujoco, name = compiled.m, compiled.mujoco, compiled.name("ACTUATOR", i)
     gain, bias, dynamics = (int(getattr(m, f"actuator_{kind}type")[i]) for kind in ("gain", "bias", "dyn"))

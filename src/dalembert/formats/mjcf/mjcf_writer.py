@@ -147,16 +147,16 @@ def _expand(joint: joints.Joint, body: Body, q: int = 0, v: int = 0) -> list[Ite
         items: list[Item] = []
         for placement, member in zip(joint.placements, joint.joints, strict=True):
             if isinstance(member, (joints.Free, joints.Planar)):
-                raise _unsupported(body, f"composite with a {member.kind} joint inside")
+                raise _unsupported_joint_error(body, f"composite with a {member.kind} joint inside")
             items += [placement, *_expand(member, body, q, v)]
             q, v = q + member.nq, v + member.nv
         return items
     if type(joint) not in KINDS:
-        raise _unsupported(body, joint.kind)
+        raise _unsupported_joint_error(body, joint.kind)
     return [replace(s, q=s.q + q, v=tuple(k + v for k in s.v)) for s in KINDS[type(joint)](joint)]
 
 
-def _unsupported(body: Body, kind: str) -> FileError:
+def _unsupported_joint_error(body: Body, kind: str) -> FileError:
     return FileError(
         f'joint "{body.joint_name}" is of kind {kind}, which MJCF does not have; save the model as .json, or '
         "lock the joint"

@@ -4,7 +4,7 @@ The hull starts as a tetrahedron. The point farthest outside becomes a corner: t
 new ones join it to their rim. Whether a point sees a face is decided exactly: by a determinant in floating
 point where its rounding error (Shewchuk 1997) cannot change the sign, else in integers. The faces that a
 point sees are therefore always one piece, its rim is one closed loop without three corners on a line, and the
-surface stays closed and convex whatever the points are. A tolerance only decides which points are worth
+surface stays closed and convex for any points. A tolerance only decides which points are worth
 adding. With the SciPy extra or without, and on any machine, the same points give the same faces.
 """
 
