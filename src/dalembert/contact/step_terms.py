@@ -44,7 +44,7 @@ from dalembert.contact.newton import GaussProblem
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.point_set import PointSet
 from dalembert.contact.prescribed import JointAtTime, PrescribedMotion, TreeAtTime
-from dalembert.contact.tree_system import TreeMotion, TreeSystem, joint_axes
+from dalembert.contact.tree_system import JointAxes, TreeMotion, TreeSystem, joint_axes
 from dalembert.model.body import Body, Dependence, bounds_of
 from dalembert.model.joints import Free, Spherical
 from dalembert.model.topology import WORLD
@@ -61,7 +61,7 @@ from dalembert.scalar import (
     select,
     sqrt,
 )
-from dalembert.spatial import Mat3, SymMat3, Transform, Vec3
+from dalembert.spatial import Force, Mat3, RigidInertia, SymMat3, Transform, Vec3
 
 # The ranges of joints in steps with contact: both ends of every coordinate that has a limit.
 #
@@ -318,28 +318,30 @@ def _middle(
     result, dt = list(given.v), given.dt
     if prescribed is not None:
         result = prescribed.fill(result, prescribed.middle())
+    inertias, momenta = system.carried_inertias(), system.carried_momenta(motion)
     for body in independent_bodies(given.tree):
         if body.parent != WORLD:
             continue
-        own = body.own_v(result)
+        own, arc = body.own_v(result), system.carriers[body.index]
         is_prescribed = prescribed is not None and prescribed.moves(body)
         if isinstance(body.joint, Free | Spherical) and not is_prescribed:
             omega = Vec3(*own[:3])
             fourth = (dt * dt * omega.dot(omega)) ** 2  # power of the angle
             half = (0.5 * dt) / (1.0 + fourth * fourth)
-            own = [*(omega + _turn(body, omega, system, motion) * half), *own[3:]]
+            turn = _turn(body, omega, system.axes, inertias[arc], momenta[arc])
+            own = [*(omega + turn * half), *own[3:]]
         result[body.v_slice] = velocity_relative_to_center(body, body.own_q(given.q), own)
     return result
 
 
-def _turn(body: Body, omega: Vec3, system: TreeSystem, motion: TreeMotion) -> Vec3:
+def _turn(body: Body, omega: Vec3, axes: JointAxes, carried: RigidInertia, momentum: Force) -> Vec3:
     """Return the angular acceleration of a root by gyroscopic forces, I^-1 (L x omega), with the inertia and
-    the angular momentum of its whole tree, about the tree's centre or, for a ball joint, about the joint."""
-    carried, pose = system.carried_inertia(body.index), system.axes.poses[body]
-    point = carried.com if isinstance(body.joint, Free) else pose.p - system.axes.origin
+    the momentum of its whole tree, about the tree's centre or, for a ball joint, about the joint."""
+    pose = axes.poses[body]
+    point = carried.com if isinstance(body.joint, Free) else pose.p - axes.origin
     at, (x, y, z) = Transform(pose.R, point), body.armature[:3]
     I = at.apply(carried).inertia + SymMat3(x, y, z, 0.0, 0.0, 0.0)
-    L = at.apply(system.carried_momentum(body.index, motion)).angular
+    L = at.apply(momentum).angular
     L = L + Vec3(x * omega.x, y * omega.y, z * omega.z)
     turn: Vec3 = I.inverse() @ L.cross(omega)
     return turn

@@ -256,21 +256,17 @@ class TreeSystem:
             arc.add(total, arc.axis.dot(force))
         return total
 
-    def _carried_momenta(self, motion: TreeMotion) -> list[Force]:
-        """Return the momentum of all that each arc carries."""
+    def carried_momenta(self, motion: TreeMotion) -> list[Force]:
+        """Return the momentum of all that each arc carries, about the origin."""
         return _carried(self.arcs, [I * x for I, x in zip(self.inertias, motion.arcs, strict=True)])
 
-    def carried_momentum(self, body: int, motion: TreeMotion) -> Force:
-        """Return the momentum of a moving body and of all that it carries, about the origin."""
-        return self._carried_momenta(motion)[self.carriers[body]]
-
-    def carried_inertia(self, body: int) -> RigidInertia:
-        """Return the inertia of a moving body and of all that it carries."""
-        return _carried(self.arcs, self.inertias)[self.carriers[body]]
+    def carried_inertias(self) -> list[RigidInertia]:
+        """Return the inertia of all that each arc carries."""
+        return _carried(self.arcs, self.inertias)
 
     def momenta(self, motion: TreeMotion) -> list[Scalar]:
         """Return M v `(nv,)`: (1) without resistances."""
-        total = self._project(self._carried_momenta(motion))
+        total = self._project(self.carried_momenta(motion))
         for arc in self.arcs:
             if not is_zero(arc.armature):
                 arc.add(total, arc.armature * arc.rate(motion.v))
@@ -290,7 +286,8 @@ class TreeSystem:
         for body, hessian in hessians.items():
             k = self.carriers[body]
             inertias[k] = inertias[k] + hessian
-        free = {k: X for k, X in self.free_roots.items() if not self._has_terms(k, terms)}
+        tied = {k for i, row in enumerate(terms) for j in range(i + 1) if not is_zero(row[j]) for k in (i, j)}
+        free = {k: X for k, X in self.free_roots.items() if tied.isdisjoint(self._root_places(k))}
         parts: list[ArcPart | FreePart] = []
         for members in reversed(self._tied(terms, [set(range(k, k + FREEDOMS)) for k in free])):
             first = members[0]
@@ -306,10 +303,9 @@ class TreeSystem:
             return self.arcs
         return [arc._replace(places=[p for p in arc.places if p[0] not in self.known]) for arc in self.arcs]
 
-    def _has_terms(self, first: int, terms: Matrix) -> bool:
-        """Return whether terms act on the variables of a free root."""
-        own = {place for arc in self.arcs[first : first + FREEDOMS] for place, _ in arc.places}
-        return any(not is_zero(row[j]) for i, row in enumerate(terms) for j in range(i + 1) if own & {i, j})
+    def _root_places(self, first: int) -> list[int]:
+        """Return the variables of a free root by its first arc."""
+        return [place for arc in self.arcs[first : first + FREEDOMS] for place, _ in arc.places]
 
     def _tied(self, terms: Matrix, groups: list[set[int]]) -> list[list[int]]:
         """Return the sets of arcs to take out together, each after that which carries it: those of `groups`,
