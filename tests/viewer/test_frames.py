@@ -50,7 +50,7 @@ def test_quaternions_are_those_of_the_poses() -> None:
 
 def test_contact_forces_keep_their_impulse_when_pictures_are_few() -> None:
     """The sum of force times time over the pictures is that over the steps; the last one is a bounce."""
-    trajectory = bouncing_ball(steps=128)
+    trajectory = bouncing_ball(steps=129)
     impulse = trajectory.contacts.force.sum(axis=(0, 1)) * 0.005
     frames = frames_of(trajectory, fps=20)
     spans = np.diff(frames.time)
