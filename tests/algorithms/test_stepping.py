@@ -126,8 +126,8 @@ def test_variational_step_errs_by_the_cube_of_its_length_on_every_joint(seed):
     armature, springs, dampers, joint and external forces.
     """
     model = random_tree(seed, 5)
-    frictionless = {f"{b.joint_name}.friction": [0.0] * b.nv for b in model.bodies if b.nv > 1}
-    frictionless |= {f"{b.joint_name}.friction": 0.0 for b in model.bodies if b.nv == 1}
+    frictionless = {f"{b.joint_name}.joint_friction": [0.0] * b.nv for b in model.bodies if b.nv > 1}
+    frictionless |= {f"{b.joint_name}.joint_friction": 0.0 for b in model.bodies if b.nv == 1}
     model = model.with_values(frictionless)
     q, v, tau, f = state(model, seed)
     options = {"tau": tau, "external_forces": f, "passive": True}

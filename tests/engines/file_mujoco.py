@@ -61,7 +61,11 @@ def read(path: Path) -> Any:
 def open_tree(model: Model) -> Model:
     """The model without loops, couplings and dry friction."""
     tree = model.tree().uncoupled()
-    dry = {f"{joint.name}.friction": np.zeros(joint.nv) for joint in tree.joints if any(joint.body.friction)}
+    dry = {
+        f"{joint.name}.joint_friction": np.zeros(joint.nv)
+        for joint in tree.joints
+        if any(joint.body.friction)
+    }
     return tree.with_values(dry, inertia="as_given") if dry else tree
 
 

@@ -128,7 +128,7 @@ def test_coefficients_are_those_of_the_method():
 def test_quaternions_and_free_bodies_on_the_manifold(seed):
     """RBDA-10.1-ADAPTIVE: trees with free, ball and planar joints, against small steps of Runge and Kutta."""
     model = random_tree(seed, 3, ("free", "spherical", "planar", "sphere_in_cylinder"), branching=0.3)
-    model = model.with_values({f"{b.joint_name}.friction": np.zeros(b.nv) for b in model.bodies})
+    model = model.with_values({f"{b.joint_name}.joint_friction": np.zeros(b.nv) for b in model.bodies})
     q, v = model.random_state(seed)
     tau = np.random.default_rng(seed).normal(size=model.nv)
     motion = integrate_adaptive(model, q, v, duration=0.4, tau=tau, rtol=1e-10, atol=1e-12)

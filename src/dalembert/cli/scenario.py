@@ -284,7 +284,7 @@ def overlapping_pairs(model: da.Model, q: Array, pairs: Sequence[ContactPair]) -
     poses = forward_kinematics(model, q.tolist(), time=time)
     placed = {}
     for pair in pairs:
-        for body, shape in (pair.first, pair.second):
+        for body, shape, _ in (pair.first, pair.second):
             if type(shape) in REACH and id(shape) not in placed:
                 X = Transform.identity() if body < 0 else poses[body]
                 X = X @ shape.placement.as_transform()

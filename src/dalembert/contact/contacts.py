@@ -13,7 +13,7 @@ from dalembert.contact.friction import Turning
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.pairs import ContactPair
 from dalembert.model.topology import WORLD
-from dalembert.scalar import Family, Row, Rows, Scalar, Write, is_zero, rows, select
+from dalembert.scalar import Family, Linked, Row, Rows, Scalar, Write, is_zero, rows, select
 from dalembert.spatial import Vec3
 
 
@@ -75,6 +75,26 @@ def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> C
         rebounds=any(not is_zero(item.restitution) for item in candidates),
         across=friction_across(candidates, every.stack),
         turning=turning_friction(candidates, every.stack),
+    )
+
+
+def with_coefficients(
+    contacts: Contacts, pairs: Sequence[ContactPair], pair_of_point: Sequence[int], like: Any
+) -> Contacts:
+    """Return contacts with the coefficients of these pairs; `pair_of_point`: the number of each point's
+    pair."""
+    table = rows(len(pairs), like=like)
+    links = contacts.every.links(table, pair_of_point)
+
+    def of_pairs(own: list[Any]) -> Family[Any]:
+        return Linked(links, table.stack(own))
+
+    return contacts._replace(
+        friction=of_pairs([pair.friction for pair in pairs]),
+        restitution=of_pairs([pair.restitution for pair in pairs]),
+        rebounds=any(not is_zero(pair.restitution) for pair in pairs),
+        across=friction_across(pairs, of_pairs),
+        turning=turning_friction(pairs, of_pairs),
     )
 
 

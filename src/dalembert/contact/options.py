@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, Self, TypeAlias, final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Self, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -13,12 +14,23 @@ from dalembert.contact.pairs import ContactPair, Names, pairs_of, remaining
 from dalembert.errors import ArgumentError, DtypeError, items_of, short_repr, whole_number
 from dalembert.host import warn_renamed
 from dalembert.model.model import Model, require_model
+from dalembert.scalar import Scalar
 
 PairChoice: TypeAlias = Sequence[ContactPair | str | tuple[str, str]] | Names | None
 """Pairs themselves, names as `pairs_of` takes them for `only`, or None for all pairs of a model."""
 
 MAX_COUNT: Final = 2**31 - 1
 """The greatest number of iterations or of nearest points: that of a 32-bit counter."""
+
+SOLVER_NUMBERS: Final = (
+    "tolerance",
+    "compliance",
+    "friction_compliance",
+    "position_correction",
+    "rebound_speed",
+)
+SURFACE_NUMBERS: Final = ("stiffness", "damping", "friction_stiffness", "friction_damping")
+"""The options of laws that may be given at run time; all others decide what the code of a step is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,3 +179,20 @@ def select_pairs(
     names = [name for name in given if not isinstance(name, ContactPair)]
     named = pairs_of(model, only=names, exclude=exclude, self_collision=self_collision) if names else ()
     return (*found, *(pair for pair in named if pair not in found))
+
+
+AnyLaw = TypeVar("AnyLaw", bound=_PairOptions)
+
+
+def run_time_options(law: _PairOptions | None) -> tuple[str, ...]:
+    """Return the options of a law that may be given at run time."""
+    names = [] if law is None else [item.name for item in fields(law)]
+    return tuple(name for name in (*SOLVER_NUMBERS, *SURFACE_NUMBERS) if name in names)
+
+
+def with_numbers(law: AnyLaw, numbers: Mapping[str, Scalar]) -> AnyLaw:
+    """Return a law with other numbers under `run_time_options`, any scalars, unchecked."""
+    found = copy.copy(law)
+    for name, number in numbers.items():
+        object.__setattr__(found, name, number)
+    return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, final
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, TypeAlias, final
 
 from dalembert.contact.narrow_phase import can_touch, closest_points, point_count
 from dalembert.contact.narrow_phase.candidates import Candidate
-from dalembert.errors import UnknownNameError, items_of, require_flag
+from dalembert.errors import ModelError, UnknownNameError, items_of, require_flag
 from dalembert.model.body import ShapePair
 from dalembert.model.model import Model, require_model
 from dalembert.model.shapes import Mesh, Shape
@@ -16,6 +16,7 @@ from dalembert.model.shapes.convex_hull import hull_of
 from dalembert.model.shapes.shape import USUAL_FRICTION
 from dalembert.model.topology import WORLD, WORLD_NAME
 from dalembert.model.tree import PerBody
+from dalembert.scalar import Scalar, is_zero, maximum
 from dalembert.spatial import Transform
 
 Names: TypeAlias = Iterable[str | tuple[str, str]]
@@ -23,10 +24,11 @@ Names: TypeAlias = Iterable[str | tuple[str, str]]
 
 
 class Placed(NamedTuple):
-    """A shape and the body that carries it (its index; -1: the world)."""
+    """A shape, the body that carries it (its index; -1: the world) and its number among the body's shapes."""
 
     body: int
     shape: Shape
+    number: int = 0
 
 
 @final
@@ -41,11 +43,11 @@ class ContactPair:
 
     first: Placed
     second: Placed
-    friction: float
-    restitution: float
-    torsion: float = 0.0
-    rolling: float = 0.0
-    across: float | None = None
+    friction: Scalar
+    restitution: Scalar
+    torsion: Scalar = 0.0
+    rolling: Scalar = 0.0
+    across: Scalar | None = None
 
 
 def pairs_of(
@@ -84,7 +86,7 @@ def pairs_of(
             return placed
         if id(placed.shape) not in hulls:
             hulls[id(placed.shape)] = hull_of(placed.shape)
-        return Placed(placed.body, hulls[id(placed.shape)])
+        return placed._replace(shape=hulls[id(placed.shape)])
 
     found = []
     for number, first in enumerate(shapes):
@@ -117,8 +119,8 @@ def remaining(
 
 def _collidable(model: Model) -> list[Placed]:
     """Return the shapes that collide, those of the world first."""
-    placed = [Placed(WORLD, shape) for shape in model.world_shapes]
-    placed += [Placed(body.index, shape) for body in model.bodies for shape in body.shapes]
+    placed = [Placed(WORLD, shape, k) for k, shape in enumerate(model.world_shapes)]
+    placed += [Placed(body.index, shape, k) for body in model.bodies for k, shape in enumerate(body.shapes)]
     return [item for item in placed if item.shape.collision]
 
 
@@ -126,18 +128,53 @@ def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair
     """Return the pair with its coefficients: those given for it, else those of its shapes."""
     a, b = first.shape, second.shape
     own = [shape.friction for shape in (a, b) if shape.friction is not None]
-    friction: Sequence[float] = [max(column) for column in zip(*own, strict=True)] or USUAL_FRICTION
-    condim, restitution = max(a.condim, b.condim), max(a.restitution, b.restitution)
+    friction: Sequence[Scalar] = USUAL_FRICTION if not own else own[0]
+    if len(own) == 2:
+        friction = [maximum(x, y) for x, y in zip(*own, strict=True)]
+    condim, restitution = max(a.condim, b.condim), maximum(a.restitution, b.restitution)
     if given is not None:
         friction = friction if given.friction is None else given.friction
         condim = condim if given.condim is None else given.condim
         restitution = restitution if given.restitution is None else given.restitution
     slide, across, torsion, roll = pair_friction(friction, condim)
-    both = None if across == slide else across
+    both = None if len(friction) == 3 or across == slide else across
     return ContactPair(first, second, slide, restitution, torsion, roll, both)
 
 
-def pair_friction(friction: Sequence[float], condim: int) -> tuple[float, float, float, float]:
+COEFFICIENTS: Final = ("friction", "restitution", "torsion", "rolling", "across")
+"""The fields of a pair that follow from its shapes."""
+
+
+def pairs_with_values(model: Model, given: Model, pairs: tuple[ContactPair, ...]) -> tuple[ContactPair, ...]:
+    """Return the pairs of a model with the coefficients that the shapes of `given` have, the same model with
+    other values. Coefficients that a pair has of its own stay."""
+    found = []
+    for pair in pairs:
+        old, new = ([_shape_of(tree, side) for side in (pair.first, pair.second)] for tree in (model, given))
+        if all(a is b for a, b in zip(old, new, strict=True)):
+            found.append(pair)
+            continue
+        before, after = (
+            _pair(pair.first._replace(shape=a), pair.second._replace(shape=b), None) for a, b in (old, new)
+        )
+        follow = [name for name in COEFFICIENTS if getattr(pair, name) == getattr(before, name)]
+        for part in ("torsion", "rolling"):
+            if is_zero(getattr(pair, part)) and not is_zero(getattr(after, part)) and part in follow:
+                raise ModelError(
+                    f"the pair {pair_names(model, pair)} has no {part} friction, so that there is none to "
+                    "replace at run time; build the model with some"
+                )
+        found.append(replace(pair, **{name: getattr(after, name) for name in follow}))
+    return tuple(found)
+
+
+def _shape_of(model: Model, placed: Placed) -> Shape:
+    """Return the shape as the model has it."""
+    shapes = model.world_shapes if placed.body == WORLD else model.bodies[placed.body].shapes
+    return shapes[placed.number]
+
+
+def pair_friction(friction: Sequence[Scalar], condim: int) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """Return sliding friction along both directions of a surface, torsional and rolling friction; zero for
     those that `condim` leaves out."""
     *sliding, torsion, roll = friction

@@ -4,9 +4,12 @@
     <joint>.placement (3x4, [R | p])  and the joint's own parameters, such as .axis or .pitch
     <joint>.armature  .damping  .friction  .stiffness  .rest  .lower  .upper  .velocity  .effort
     <spring>.stiffness  .damping  .rest_length (a number, or two)
+    <shape, link or body>.contact_friction  .torsional_friction  .rolling_friction  .restitution
     gravity
 
-Values of one-DoF joints are single numbers, others have one entry for each coordinate.
+Values of one-DoF joints are single numbers, others have one entry for each coordinate. The dry friction of a
+joint is <joint>.joint_friction, too: where <joint>.friction could be meant as that of contact, that is
+refused.
 """
 
 from __future__ import annotations
@@ -22,8 +25,15 @@ from dalembert.errors import ModelError, ShapeError, UnknownNameError
 from dalembert.model.body import JOINT_VALUES, LIMITS, Body, Frame, Limits
 from dalembert.model.joints import Joint
 from dalembert.model.joints.joint import flatten
+from dalembert.model.shape_values import (
+    is_shape_value,
+    replace_shape_values,
+    shape_value,
+    shape_value_names,
+    shapes_of,
+)
 from dalembert.model.springs import SPRING_VALUES, Spring
-from dalembert.model.topology import WORLD
+from dalembert.model.topology import WORLD, WORLD_NAME
 from dalembert.model.user_functions import TransferredFunction
 from dalembert.scalar import Scalar
 from dalembert.spatial import Mat3, Placement, RigidInertia, SymMat3, Transform, Vec3
@@ -32,6 +42,9 @@ if TYPE_CHECKING:
     from dalembert.model.model import Model
 
 BODY_VALUES = ("mass", "com", "inertia")
+
+JOINT_FRICTION = "joint_friction"
+"""The name of the dry friction of a joint that no contact shares."""
 
 Parts: TypeAlias = dict[str, tuple[str, Any]]
 """New values of a body by what they are, each with the name under which it was given."""
@@ -42,12 +55,14 @@ def value_names(model: Model) -> tuple[str, ...]:
     names = ["gravity"]
     for body in model.bodies:
         names += [f"{body.name}.{part}" for part in BODY_VALUES]
-        names += [f"{body.joint_name}.{part}" for part in _joint_parts(body)]
+        for part in _joint_parts(body):
+            shared = part == "friction" and shapes_of(model, body.joint_name)
+            names.append(f"{body.joint_name}.{JOINT_FRICTION if shared else part}")
     for frame in model.frames:
         if frame.inertia is not None and frame.body != WORLD:
             names += [f"{frame.name}.{part}" for part in BODY_VALUES]
     names += [f"{spring.name}.{part}" for spring in model.springs for part in SPRING_VALUES]
-    return tuple(names)
+    return (*names, *shape_value_names(model))
 
 
 def value(model: Model, name: str) -> Any:
@@ -59,6 +74,8 @@ def value(model: Model, name: str) -> Any:
     owner, part = _locate(model, name)
     if isinstance(owner, Spring):
         return _spring_value(owner, part)
+    if isinstance(owner, str):
+        return shape_value(model, owner, part)
     if part in BODY_VALUES:
         inertia: Any = owner.inertia
         if part == "mass":
@@ -107,12 +124,16 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
     changes: dict[int, Parts] = {}
     links: dict[str, Parts] = {}
     springs = {spring.name: spring for spring in model.springs}
+    coefficients: dict[tuple[str, str], Scalar] = {}
     for name, given in new.items():
         if name == "gravity":
             continue
         owner, part = _locate(model, name)
         if isinstance(owner, Spring):
             springs[owner.name] = _with_spring_value(springs[owner.name], part, given, name)
+            continue
+        if isinstance(owner, str):
+            coefficients[owner, part] = _entries(given, 1, name)[0]
             continue
         if isinstance(owner, Frame):
             links.setdefault(owner.name, {})[part] = (name, given)
@@ -126,6 +147,12 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
     bodies = list(model.bodies)
     for i, parts in changes.items():
         bodies[i] = _replace_body_values(bodies[i], parts, checked)
+    world_shapes = model.world_shapes
+    if coefficients:
+        world_shapes = replace_shape_values(WORLD_NAME, world_shapes, coefficients, checked=checked)
+        for i, body in enumerate(bodies):
+            shapes = replace_shape_values(body.name, body.shapes, coefficients, checked=checked)
+            bodies[i] = dataclasses.replace(body, shapes=shapes)
     frames = list(model.frames)
     for k, frame in enumerate(frames):
         if frame.name not in links or frame.inertia is None:
@@ -140,11 +167,19 @@ def _replace_values(model: Model, new: Mapping[str, Any], *, checked: bool) -> M
         change = frame.placement.as_transform().inverse_apply(inertia - frame.inertia)
         bodies[frame.body] = dataclasses.replace(body, inertia=body.inertia + change)
         frames[k] = dataclasses.replace(frame, inertia=inertia)
-    return rebuilt(model, bodies=bodies, gravity=gravity, frames=frames, springs=springs.values())
+    return rebuilt(
+        model,
+        bodies=bodies,
+        gravity=gravity,
+        frames=frames,
+        springs=springs.values(),
+        world_shapes=world_shapes,
+    )
 
 
-def _locate(model: Model, name: str) -> tuple[Body | Frame | Spring, str]:
-    """Return the body, the frame of a merged link or the spring that holds a value, and which part it is."""
+def _locate(model: Model, name: str) -> tuple[Body | Frame | Spring | str, str]:
+    """Return the body, the frame of a merged link, the spring or the name of the shapes that hold a value,
+    and which part it is."""
     owner, _, part = name.rpartition(".") if isinstance(name, str) else ("", "", "")
     if part in BODY_VALUES and model.bodies.has(owner):
         return model.bodies[owner], part
@@ -155,8 +190,19 @@ def _locate(model: Model, name: str) -> tuple[Body | Frame | Spring, str]:
                 'root="floating", or give the link a joint'
             )
         return model.frames[owner], part
+    if is_shape_value(model, owner, part):
+        return owner, part
+    if model.joints.has(owner) and (body := model.joints[owner].body).nv and part == JOINT_FRICTION:
+        return body, "friction"
     if model.joints.has(owner) and part in _joint_parts(model.joints[owner].body):
+        if part == "friction" and shapes_of(model, owner):
+            raise UnknownNameError(
+                f'"{name}" may be the dry friction of joint "{owner}" or the friction of what touches '
+                f'"{owner}"; give "{owner}.{JOINT_FRICTION}" or "{owner}.contact_friction"'
+            )
         return model.joints[owner].body, part
+    if part == "friction" and shapes_of(model, owner):
+        raise UnknownNameError(f'"{name}": the friction of contact is called "{owner}.contact_friction"')
     if part in SPRING_VALUES and model.springs.has(owner):
         return model.springs[owner], part
     raise UnknownNameError.of("value", name, value_names(model))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
@@ -15,9 +15,17 @@ from dalembert.call.arguments import Array, ArrayArgument, Rows, as_array, commo
 from dalembert.compiler.rollout_execution import RolloutRun
 from dalembert.contact.law import Law
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
-from dalembert.contact.options import Compliant, Rigid
+from dalembert.contact.options import Compliant, Rigid, run_time_options
 from dalembert.control import Actuators, Servo
-from dalembert.errors import ArgumentError, DtypeError, ShapeError, require_choice, short_repr, whole_number
+from dalembert.errors import (
+    ArgumentError,
+    DtypeError,
+    ShapeError,
+    UnknownNameError,
+    require_choice,
+    short_repr,
+    whole_number,
+)
 from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
@@ -29,7 +37,14 @@ from dalembert.simulation.initial_state import (
     require_finite,
 )
 from dalembert.simulation.observers import Observer, evaluate_observers
-from dalembert.simulation.step_function import CAUSES, DEFAULT_INTEGRATOR, REJECTED, StepPlan, reported_gain
+from dalembert.simulation.step_function import (
+    CAUSES,
+    DEFAULT_INTEGRATOR,
+    REJECTED,
+    StepPlan,
+    law_argument,
+    reported_gain,
+)
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
 
 # Records of contact points, some of which are selected anew in each step.
@@ -88,6 +103,36 @@ def checked_contact(contact: Contact) -> Rigid | Compliant | Law | None:
             "da.contact.Rigid(…), da.contact.Compliant(…) or da.contact.Law(…)"
         )
     return contact
+
+
+def split_parameters(
+    model: Model, law: Rigid | Compliant | Law | None, given: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the values of the model by name, and the numbers of the contact law by the name of its option,
+    after checking these where they lie on the host."""
+    prefix, values, numbers = law_argument(""), dict(given), {}
+    options = run_time_options(law)
+    for name in given:
+        option = name.removeprefix(prefix) if isinstance(name, str) else ""
+        if option == name or option not in options:
+            continue
+        if name in model.value_names():
+            raise ArgumentError(
+                f'rollout: parameter "{name}" may be that of joint "contact" or an option of the contact '
+                "law; give the joint another name, or set the option in the law"
+            )
+        numbers[option] = values.pop(name)
+        if law is not None and not is_foreign(numbers[option]):
+            found = as_array(name, numbers[option], ()).copy()
+            for number in (found.min(), found.max()) if found.size else ():
+                checked: dict[str, Any] = {option: float(number)}
+                replace(law, **checked)
+            numbers[option] = found
+    names = model.value_names() if any(str(name).startswith(prefix) for name in values) else ()
+    for name in values:
+        if str(name).startswith(prefix) and name not in names:
+            raise UnknownNameError.of("parameter of the contact law", name, map(law_argument, options))
+    return values, numbers
 
 
 def checked_integrator(name: str | None, contact: object) -> str:
@@ -160,7 +205,8 @@ def batch_of(shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
 @dataclass(frozen=True, slots=True)
 class RolloutRequest:
     """The checked arguments of a rollout; `given` are q0, v0, controls, external_forces and reset;
-    `prescribed`: arrays of prescribed joints, by the names of the step's arguments."""
+    `prescribed`: arrays of prescribed joints, by the names of the step's arguments; `law_numbers`: options of
+    the contact law at run time."""
 
     plan: StepPlan
     given: Mapping[str, Any]
@@ -170,6 +216,7 @@ class RolloutRequest:
     steps: int
     every: int
     parameters: Mapping[str, Any]
+    law_numbers: Mapping[str, Any]
     observers: Mapping[str, Observer | None]
     callback: Callback | None
     progress: Callable[[int, int], None] | None
@@ -182,6 +229,7 @@ class RolloutRequest:
         found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.time}
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
+        found |= {law_argument(name): number for name, number in self.law_numbers.items()}
         return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
 
     def inputs(self, q: Any) -> dict[str, StepInput]:
@@ -216,7 +264,7 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     )  # fmt: skip
     check = asked.check or "raise"
     model = plan.model
-    for name, value in {**given, **asked.prescribed}.items():
+    for name, value in {**given, **asked.prescribed, **asked.law_numbers}.items():
         require_numpy(name, value)
     q, v = as_array("q0", given["q0"], (model.nq,)), as_array("v0", given["v0"], (model.nv,))
     require_room(model, q.shape[:-1], 0)
@@ -237,6 +285,7 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     }
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape, "time": start.shape}
     batches |= {name: value.shape[: value.ndim - len(own[name])] for name, value in values.items()}
+    batches |= {law_argument(name): number.shape for name, number in asked.law_numbers.items()}
     for name, item in acting.items():
         axes = item.values.ndim - len(shapes[name]) - item.stepwise
         batches["controls" if name == "tau" else name] = item.values.shape[:axes]

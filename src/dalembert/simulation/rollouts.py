@@ -27,6 +27,7 @@ from dalembert.simulation.host_rollouts import (
     checked_times,
     require_function,
     rollout_on_host,
+    split_parameters,
     whole,
 )
 from dalembert.simulation.observers import Observe, observers_of, require_contact
@@ -94,7 +95,10 @@ def rollout(
     `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (accumulated from the start [J]), and
     functions of your own of (model, t, q, v), {"name": f}. `every`: the number of steps per frame;
     forces and contacts of a frame are those of its last step. `record_contacts=False` leaves out the record
-    of contact points. `parameters`: values of the model, as in `da.compile`.
+    of contact points. `parameters`: values of the model, as in `da.compile`, one for all samples or one for
+    each; friction and restitution of its shapes, "cube.contact_friction" and "cube.restitution", and numbers
+    of the contact law, such as "contact.stiffness", "contact.tolerance" or "contact.rebound_speed", are among
+    them, and nothing is compiled again where they change.
     `reset (…, steps)`: where it is not zero, a sample restarts before that step: from its q0 and v0, at the
     time `time`, without cached contact impulses and faults.
     `time` [s]: that of the first frame, a number, or one for each sample `(…,)`. `out`: two arrays for the
@@ -125,6 +129,9 @@ def rollout(
     count = checked_steps(steps, controls, spacing)
     observers = observers_of(observe)
     law = checked_contact(contact)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
+    values, law_numbers = split_parameters(model, law, parameters or {})
     require_contact(observers, contact)
     if callback is not None and controls is not None:
         raise ArgumentError("rollout: give controls or a callback, not both")
@@ -145,6 +152,7 @@ def rollout(
         work="contact_work" in observers,
         loads="contact_forces" in observers,
         resets=reset is not None,
+        law_numbers=tuple(law_numbers),
     )
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets: tuple[object, ...] = ()
@@ -157,13 +165,25 @@ def rollout(
         warn_renamed("rollout", "start", "time")
     if check is not None:
         require_choice("check", check, CHECKS)
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
-    begin, values = checked_times("time", time), parameters or {}
+    begin = checked_times("time", time)
     asked = RolloutRequest(
-        plan, given, moved, span, begin, count, spacing, values, observers, callback, progress, out, check
+        plan,
+        given,
+        moved,
+        span,
+        begin,
+        count,
+        spacing,
+        values,
+        law_numbers,
+        observers,
+        callback,
+        progress,
+        out,
+        check,
     )
-    arrays = (*given.values(), dt, *targets, *moved.values(), *asked.parameters.values())
+    numbers = (*asked.parameters.values(), *asked.law_numbers.values())
+    arrays = (*given.values(), dt, *targets, *moved.values(), *numbers)
     if any(is_on_gpu(value) for value in arrays):
         from dalembert.simulation.gpu_rollouts import rollout_on_gpu  # which needs a GPU
 

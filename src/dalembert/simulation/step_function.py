@@ -33,10 +33,10 @@ from dalembert.compiler.rollout_execution import CompiledRollout, compile_rollou
 from dalembert.contact.collision import Scene
 from dalembert.contact.compliant import LinearSurface
 from dalembert.contact.compliant_step import FIRST_STEP_MARK
-from dalembert.contact.contacts import Contacts, recall, remember
+from dalembert.contact.contacts import Contacts, recall, remember, with_coefficients
 from dalembert.contact.law import Law
-from dalembert.contact.options import Compliant, Rigid
-from dalembert.contact.pairs import ContactPair
+from dalembert.contact.options import Compliant, Rigid, with_numbers
+from dalembert.contact.pairs import ContactPair, pairs_with_values
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor, center_velocities
 from dalembert.model.model import Model
@@ -177,7 +177,8 @@ class StepPlan:
     `policy`: gives tau, or `drive`, motors or actuators; it is an argument otherwise; `prescription`: joints
     that move as given; `external_frame`: that of the external forces, if there are any; `record`: whether
     contact points are recorded; `work`: whether their work is; `loads`: whether the sums of contact forces on
-    bodies are; `resets`: whether samples may begin anew; `watch`: whether energy is watched, where that is
+    bodies are; `resets`: whether samples may begin anew; `law_numbers`: options of the contact law that are
+    arguments, "contact.stiffness" and the like; `watch`: whether energy is watched, where that is
     possible.
     """
 
@@ -193,6 +194,7 @@ class StepPlan:
     work: bool = False
     loads: bool = False
     resets: bool = False
+    law_numbers: tuple[str, ...] = ()
     watch: bool = True
 
     @staticmethod
@@ -308,6 +310,7 @@ class StepPlan:
             shapes |= self.prescription.arguments(model)
         if self.external_frame is not None:
             shapes["external_forces"] = (len(model.bodies), 6)
+        shapes |= dict.fromkeys(map(law_argument, self.law_numbers), ())
         if self.resets:
             shapes |= {"reset": (), "q_start": (model.nq,), "v_start": (model.nv,)}
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
@@ -373,6 +376,7 @@ class StepPlan:
             self.work,
             self.loads,
             self.resets,
+            self.law_numbers,
             self.is_watched,
             policy is not None,
             None if drive is None else (drive.identity, *drive.arguments(model)),
@@ -430,6 +434,9 @@ class StepPlan:
             now = time if model.time_dependent else None
             moving = body_velocities(model, q, given["v"], time=now)
             contacts = self.scene.contacts(forward_kinematics(model, q, time=now), moving, dt, [q, dt])
+            pairs = pairs_with_values(self.model, model, self.pairs)
+            if any(a is not b for a, b in zip(pairs, self.pairs, strict=True)):
+                contacts = with_coefficients(contacts, pairs, self.scene.pair_of_point, [q, dt])
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
@@ -635,7 +642,9 @@ class StepPlan:
             () if contacts is None else contacts,
             motors=motors,
             memory=memory,
-            settings=self.contact.settings,
+            settings=with_numbers(
+                self.contact.settings, {name: given[law_argument(name)] for name in self.law_numbers}
+            ),
             prescribed=None if moved is None else moved.motion(),
             time=time if model.time_dependent else None,
             **external,
@@ -665,6 +674,11 @@ class StepPlan:
         for part in moved.parts:
             q[part.body.q_slice] = part.q_end
         return ContactStep(q, v), prescribed_forces(*state, **options)
+
+
+def law_argument(name: str) -> str:
+    """Return the name of a contact law's option among the arguments of a step."""
+    return f"contact.{name}"
 
 
 def _law_identity(law: Rigid | Compliant | Law | None) -> object:
