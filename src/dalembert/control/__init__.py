@@ -29,8 +29,6 @@ from dalembert.api.declared import pd as pd
 from dalembert.api.declared import posture_forces as posture_forces
 from dalembert.api.declared import stable_pd as stable_pd
 from dalembert.call.arguments import as_array
-from dalembert.control.actuation import Actuators as Actuators
-from dalembert.control.prescribed import Belt as Belt
 from dalembert.errors import ArgumentError, ModelError, StateError
 from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.joints import Free
@@ -51,6 +49,12 @@ __all__ = [
     "posture_forces",
     "stable_pd",
 ]
+
+Signal: TypeAlias = Callable[[Model, Scalar, Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
+"""Control signals `(nu,)` of (model, t, q, v), on generic scalars."""
+
+MotionFunction: TypeAlias = Callable[[Model, Scalar], Scalar | Sequence[Scalar]]
+"""Positions or velocities of a joint as a function of (model, t), on generic scalars."""
 
 ROTATION_TOLERANCE: Final = {"float64": 1e-6, "float32": 1e-4}
 """Largest deviation of R R^T from the identity."""
@@ -222,3 +226,60 @@ def _motors(model: Model) -> tuple[npt.NDArray[np.bool_], Array]:
                 efforts[body.v_slice] = as_array("effort", body.limits.effort, ())
         model.functions["motors"] = driven, efforts
     return model.functions["motors"]  # type: ignore[no-any-return]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Actuators:
+    """Control signals of `model.actuators`, for the `controls` of `da.rollout`:
+
+        f = gain u + b0 + b1 l' + b2 dl'/dt,     tau = J^T f,     J = dl/dq
+
+    with the length l', gear ratios times positions of joints or lengths of tendons, and its rate at the end
+    of the step where b1 and b2 resist motion (servos) and the actuator drives one joint, so that stiff servos
+    are stable; elsewhere at its start. u and f are clipped to the ranges of
+    the actuator, and joint forces to the joint's effort.
+
+    `ctrl`: u `(nu,)` is held throughout, `(…, steps, nu)` has one for each step, `(…, 1, nu)` is held but
+    different from sample to sample; or a function of (model, t, q, v) on generic scalars; None: zero. An MJCF
+    file brings its actuators; `ModelBuilder.add_actuator` adds one.
+
+    >>> builder = da.ModelBuilder()
+    >>> rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
+    >>> builder.add_body("rod", "world", da.Revolute((0, 1, 0)), "hinge", inertia=rod)
+    >>> builder.add_actuator("servo", {"hinge": 1.0}, gain=1e5, bias=(0.0, -1e5, -1e3))
+    >>> model = builder.build()
+    >>> moved = da.rollout(model, [0.0], [0.0], da.control.Actuators([0.3]), steps=300, dt=0.01)
+    >>> print(f"{moved.q[-1, 0]:.3f}")
+    0.300
+    """
+
+    ctrl: npt.ArrayLike | Signal | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Belt:
+    """A prescribed joint whose velocity is given while its position stays: a conveyor belt, a treadmill.
+
+    What touches the joint's body is carried along by friction, and the body is where it was: a prismatic
+    joint along a box makes a straight belt of it, a revolute joint through a cylinder a roller.
+    `velocity` [m/s, rad/s]: one number, `(nv,)` of the joint, `(…, steps, nv)` at the end of each step,
+    `(…, 1, nv)` different from sample to sample, or a function of (model, t).
+
+    >>> builder = da.ModelBuilder()
+    >>> strip = da.shapes.Box((2.0, 0.5, 0.1), friction=(0.5, 0.0, 0.0))
+    >>> builder.add_body("belt", joint=da.Prismatic((1, 0, 0)), joint_name="drive", shapes=[strip],
+    ...                  inertia=strip.inertia(mass=5.0))
+    >>> cube = da.shapes.Box((0.1, 0.1, 0.1))
+    >>> builder.add_body("cube", joint=da.Free(), inertia=cube.inertia(mass=1.0), shapes=[cube])
+    >>> model = builder.build()
+    >>> q = model.neutral()
+    >>> q[3] = 0.1  # on the belt
+    >>> moved = da.rollout(model, q, np.zeros(model.nv), steps=500, contact="rigid",
+    ...                    prescribed={"drive": da.control.Belt(0.5)})
+    >>> print(moved.v[-1, 4].round(3), moved.q[-1, 0])  # the cube goes with the belt, which stays
+    0.5 0.0
+    """
+
+    velocity: npt.ArrayLike | MotionFunction

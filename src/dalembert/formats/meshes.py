@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from dalembert.errors import FileError, UnknownNameError
+from dalembert.errors import ArgumentError, FileError, MissingExtraError, ModelError, UnknownNameError
 from dalembert.formats.collada import read_collada
-from dalembert.formats.decomposition import checked_concavity, convex_pieces
 from dalembert.formats.resources import (
     MissingResourceError,
     Resources,
@@ -22,7 +22,7 @@ from dalembert.formats.resources import (
     reported_as_file_errors,
 )
 from dalembert.formats.stl_obj import read_obj, read_stl
-from dalembert.formats.triangle_mesh import Surface, TriangleMesh
+from dalembert.formats.triangle_mesh import Surface, TriangleMesh, Vertices
 from dalembert.host.disk_cache import DiskCache
 from dalembert.model.model import Model
 from dalembert.model.shapes import ConvexMesh, Mesh, Shape
@@ -107,7 +107,7 @@ def _hulls_of_file(
         ]
     else:
         mesh = _mesh_in(content, file).scale_by(shape.scale)
-        pieces = [mesh.corners] if concavity is None else convex_pieces(mesh, concavity)
+        pieces = [mesh.corners] if concavity is None else _convex_pieces(mesh, concavity)
         found = [reduced_hull(piece, max_vertices=max_vertices, tolerance=tolerance) for piece in pieces]
         arrays = [array for hull in found for array in (hull.corners.astype("<f8"), hull.faces.astype("<i8"))]
         HULLS.store(key, {"gaps": [hull.gap for hull in found]}, [array.tobytes() for array in arrays])
@@ -121,9 +121,7 @@ def _reader_digest() -> str:
     """Return a digest of the source that makes hulls of files."""
     digest = hashlib.sha256()
     formats = Path(__file__).parent
-    sources = [
-        formats / f"{name}.py" for name in ("meshes", "stl_obj", "collada", "document", "decomposition")
-    ]
+    sources = [formats / f"{name}.py" for name in ("meshes", "stl_obj", "collada", "document")]
     for source in (*sources, formats.parent / "model" / "shapes" / "quickhull.py"):
         digest.update(source.read_bytes())
     return digest.hexdigest()
@@ -160,7 +158,7 @@ def with_hulls(
     With `concavity` [m] a mesh becomes several hulls: those of convex pieces into which CoACD cuts it until
     none is more concave (extra `decomposition`; seconds to minutes for each mesh, the first time).
     """
-    most = None if concavity is None else checked_concavity(concavity)
+    most = None if concavity is None else _checked_concavity(concavity)
 
     def hulls(shape: Mesh, _: str) -> Iterator[Shape]:
         if shape.visual or not shape.collision:  # the name is the hull's
@@ -249,3 +247,31 @@ def _with_meshes(model: Model, replacement: Callable[[Mesh, str], Iterable[Shape
         bodies=[replace(body, shapes=replace_in(body.shapes, body.name)) for body in model.bodies],
         world_shapes=replace_in(model.world_shapes, "world"),
     )
+
+
+def _checked_concavity(given: Any) -> float:
+    """Return the concavity [m] after checking it."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 < given < math.inf:
+        raise ArgumentError(f"concavity is {given!r}; give a finite positive length [m]")
+    return float(given)
+
+
+def _convex_pieces(mesh: TriangleMesh, concavity: float) -> list[Vertices]:
+    """Return the corners (n, 3) of convex pieces, none more concave than `concavity` [m], by CoACD (Wei, Liu,
+    Ling, Su 2022).
+
+    The pieces are the same every time: CoACD searches with a fixed seed.
+    """
+    try:
+        import coacd
+    except ImportError as error:
+        raise MissingExtraError(
+            "convex decomposition computes with CoACD, which is not installed; "
+            "pip install 'dalembert[decomposition]'"
+        ) from error
+    coacd.set_log_level("error")
+    given = coacd.Mesh(mesh.vertices, mesh.faces.astype(np.int32))
+    pieces = coacd.run_coacd(given, threshold=concavity, real_metric=True, seed=0)
+    if not pieces:
+        raise ModelError("convex mesh: CoACD finds no pieces; is the surface closed?")
+    return [np.asarray(vertices, dtype=np.float64) for vertices, _ in pieces]

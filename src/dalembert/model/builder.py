@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 from dalembert.errors import ArgumentError, ModelError, items_of, require_choice, short_repr
-from dalembert.model import actuators, checks, poses, topology
-from dalembert.model.actuators import Actuator, checked_actuator
+from dalembert.model import checks, poses, topology
 from dalembert.model.body import (
     PER_VELOCITY,
     Body,
@@ -34,7 +33,14 @@ from dalembert.model.shapes.shape import (
     checked_restitution,
     checked_shape,
 )
-from dalembert.model.springs import Spring, checked_spring, placed_spring
+from dalembert.model.springs import (
+    Actuator,
+    Spring,
+    checked_actuator,
+    checked_spring,
+    placed_spring,
+    require_fitting,
+)
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
 from dalembert.model.values import rebuilt
@@ -435,7 +441,7 @@ class ModelBuilder:
         for pose in self._poses.values():
             poses.require_fitting(pose, joints)
         for actuator in self._actuators.values():
-            actuators.require_fitting(actuator, joints, self._springs)
+            require_fitting(actuator, joints, self._springs)
         model = Model(
             bodies=bodies,
             gravity=self._gravity,

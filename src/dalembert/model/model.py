@@ -14,13 +14,12 @@ import numpy.typing as npt
 from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError, items_of
 from dalembert.model import checks, configuration, coupling, surgery, topology, values
 from dalembert.model import poses as named_poses
-from dalembert.model.actuators import Actuator
 from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
 from dalembert.model.fluid import Fluid
 from dalembert.model.poses import NamedPose
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
-from dalembert.model.springs import Spring
+from dalembert.model.springs import Actuator, Spring
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import Tree
 from dalembert.model.user_functions import (

@@ -24,12 +24,11 @@ from dalembert.algorithms.springs import actuator_lengths, clip_to_range, requir
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control import Actuators
-from dalembert.control.actuation import Signal
+from dalembert.control import Actuators, Signal
 from dalembert.errors import ShapeError
-from dalembert.model.actuators import Actuator
 from dalembert.model.body import bounds_of
 from dalembert.model.model import Model
+from dalembert.model.springs import Actuator
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.simulation.drives import motor_forces
 

@@ -10,8 +10,7 @@ from dalembert.algorithms.applied_forces import FORCE_FRAMES
 from dalembert.api.calls import Array, Check, checked_time_step
 from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.library import no_model
-from dalembert.control import Actuators, Belt, Servo
-from dalembert.control.prescribed import MotionFunction
+from dalembert.control import Actuators, Belt, MotionFunction, Servo
 from dalembert.errors import ArgumentError, DtypeError, require_choice, require_flag
 from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu

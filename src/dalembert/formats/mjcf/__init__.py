@@ -34,6 +34,7 @@ from dalembert.formats.mjcf.bodies import (
     Plan,
     add_bodies,
     add_contact,
+    add_fluid,
     floats,
     plan_bodies,
     pose,
@@ -42,7 +43,6 @@ from dalembert.formats.mjcf.bodies import (
     unique_name,
 )
 from dalembert.formats.mjcf.files import Source, read_source
-from dalembert.formats.mjcf.fluid import add_fluid
 from dalembert.formats.mjcf.tendons import add_tendons, fixed_tendon
 from dalembert.formats.resources import Report, check_options
 from dalembert.model import Model, ModelBuilder
