@@ -36,6 +36,11 @@ BLOCK_LENGTH: Final = 1000
 worse in short ones, which share fewer constants and memory operands. The processor's own code is cut into
 shorter ones where it is put together (`outlining.MAX_BLOCK_LINES`)."""
 
+MAX_HELD_RESULTS: Final = 12
+"""Results of an iteration that stay in registers until its end, of the 16 or 32 that processors have. From
+spill slots LLVM copies two of 8 bytes by one load of 16, which has to wait for both stores: 20 cycles a row of
+a fold."""
+
 Caller: TypeAlias = Callable[[Writer, str, list[Value]], dict[str, Value]]
 """Writes the call of an elementary function; its results by operation, as `elementary.call` does."""
 
@@ -404,9 +409,11 @@ def emit_stores(context: Context, stores: Sequence[Store], hazards: Hazards, ind
             by_node.setdefault(node, []).append(store)
     eager = [node for node in loads if instructions.data[node].array in hazards.eager]
     late_nodes = {node for node, _ in late} | {node for *nodes, _ in numbered for node in nodes}
-    keep = {node for node in late_nodes if not instructions.is_leaf(node)} | late_nodes.intersection(eager)
-    plan = context.plan(instructions, keep=keep, eager=eager)
+    computed = {node for node in late_nodes if not instructions.is_leaf(node)}
     cut = context.outliner.open(instructions)
+    held = computed if cut is None and len(computed) <= MAX_HELD_RESULTS else set()
+    keep = (computed - held) | late_nodes.intersection(eager)
+    plan = context.plan(instructions, keep=keep, eager=eager)
 
     def fetch(node: int) -> Value:
         address = instructions.data[node]
@@ -424,11 +431,15 @@ def emit_stores(context: Context, stores: Sequence[Store], hazards: Hazards, ind
         for store in by_node.get(node, ()):
             put(store, value)
 
-    emit_instructions(context, instructions, plan.steps, fetch=fetch, store_result=store_result, cut=cut)
+    values = emit_instructions(
+        context, instructions, plan.steps, fetch=fetch, store_result=store_result, cut=cut
+    )
     final: dict[int, Value] = {}
     for node in late_nodes:  # all values before the first late store, which may change what a leaf reads
         if instructions.ops[node] == "constant":
             final[node] = writer.constant(instructions.data[node])
+        elif node in held:
+            final[node] = values[node]
         else:
             kept = plan.home.get(node)
             final[node] = fetch(node) if kept is None else context.spills.load(writer, kept)

@@ -269,8 +269,8 @@ class ShapeRows:
     def _piece_rows(self, pieces: Pieces) -> tuple[Family[Rows], list[Family[Scalar]]]:
         """Return the rows of each shape among those of all, and the columns of these."""
         rows = scalar.rows(len(pieces.values), like=self._like)
-        columns = [rows.numbers(column) for column in pieces.values.T.tolist()]
-        columns.append(rows.numbers([float(ITEMS_PER_ROW * k) for k in range(len(pieces.values))]))
+        first = ITEMS_PER_ROW * np.arange(len(pieces.values))
+        columns = rows.columns(np.column_stack([pieces.values, first]).tolist())
         return self.rows.ranges(rows, pieces.first, pieces.counts), columns
 
     def _placement_at(self, row: Row) -> Transform:
@@ -278,7 +278,7 @@ class ShapeRows:
         return Transform(Mat3(*numbers[:9]), Vec3(*numbers[9:]))
 
     def _columns(self, numbers: Array) -> list[Family[Scalar]]:
-        return [self.rows.numbers(column) for column in numbers.T.tolist()]
+        return self.rows.columns(numbers.tolist())
 
 
 def _groups(columns: Sequence[Family[Scalar]], row: Row, size: int) -> list[list[Scalar]]:

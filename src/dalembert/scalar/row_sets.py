@@ -101,6 +101,10 @@ class Rows(ABC):
         """Return a constant for each row."""
 
     @abstractmethod
+    def columns(self, values: Sequence[Sequence[float]]) -> list[Family[Scalar]]:
+        """Return the constants of rows of several numbers, a family for each place in a row."""
+
+    @abstractmethod
     def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
         """Return for each row a row of another set, by constant numbers."""
 
@@ -195,6 +199,9 @@ class _PlainRows(Rows):
 
     def numbers(self, values: Sequence[float]) -> Family[Scalar]:
         return self.stack([float(x) for x in values])
+
+    def columns(self, values: Sequence[Sequence[float]]) -> list[Family[Scalar]]:
+        return [self.numbers(column) for column in zip(*values, strict=True)]
 
     def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
         return self.stack([{to: int(k)} for k in numbers])

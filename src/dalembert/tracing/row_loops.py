@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dalembert import scalar
 from dalembert.errors import ShapeError, TracingError
@@ -32,6 +33,8 @@ from dalembert.tracing.iteration import (
     to_cell,
 )
 from dalembert.tracing.program import RowSet
+
+Array: TypeAlias = npt.NDArray[np.float64]
 
 
 @final
@@ -160,18 +163,29 @@ class _Cell(NamedTuple):
 
 @final
 class _Numbers(Family[Scalar]):
-    """Constants, a row each."""
+    """Constants, a row each: a place in the rows of a table, or all the same."""
 
-    def __init__(self, rows: RecordedRows, values: Sequence[float]) -> None:
-        self._rows, self._values = rows, np.array(values, np.float64)
-        if self._values.shape != (rows.count,):
-            raise ShapeError(f"{len(self._values)} numbers for {rows.count} rows")
-        self._table = rows.graph.add_table(self._values) if rows.count else ""
+    def __init__(self, rows: RecordedRows, values: Array, table: str, width: int, offset: int) -> None:
+        self._rows, self._values = rows, values
+        self._table, self._width, self._offset = table, width, offset
+
+    @staticmethod
+    def of(rows: RecordedRows, values: Array) -> list[Family[Scalar]]:
+        """Return the columns of an array (n, k). What differs from row to row is one table, row by row:
+        columns of their own would lie so far apart that they take the same few lines of a cache."""
+        differ = [k for k in range(values.shape[1]) if np.any(values[:, k] != values[:1, k])]
+        table = rows.graph.add_table(values[:, differ].ravel()) if differ else ""
+        places = {k: place for place, k in enumerate(differ)}
+        return [
+            _Numbers(rows, values[:, k], table if k in places else "", len(differ), places.get(k, 0))
+            for k in range(values.shape[1])
+        ]
 
     def __getitem__(self, row: Row) -> Scalar:
-        if np.all(self._values == self._values[0]):
+        if not self._table:
             return float(self._values[0])
-        return self._rows.graph.load(_recorded_row(row).address(self._rows.name, self._table, 1, 0))
+        own = _recorded_row(row).address(self._rows.name, self._table, self._width, self._offset)
+        return self._rows.graph.load(own)
 
     def at(self, number: int) -> Scalar:
         return float(self._values[number])
@@ -242,7 +256,13 @@ class RecordedRows(Rows):
         self.levels, self.bounds = (name, *levels), bounds
 
     def numbers(self, values: Sequence[float]) -> Family[Scalar]:
-        return _Numbers(self, values)
+        return self.columns([(x,) for x in values])[0]
+
+    def columns(self, values: Sequence[Sequence[float]]) -> list[Family[Scalar]]:
+        if len(values) != self.count:
+            raise ShapeError(f"{len(values)} numbers for {self.count} rows")
+        width = len(values[0]) if values else 1
+        return _Numbers.of(self, np.array(values, np.float64).reshape(self.count, width))
 
     def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
         return _Links(self, _recorded(to), numbers)

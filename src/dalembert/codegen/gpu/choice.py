@@ -100,7 +100,7 @@ def default_layout(
     size = sum(len(live(stored_values(statement))) for statement in program.statements)
     large = rollout is not None and size > LARGE_ROLLOUT_OPERATIONS
     together = replace(plan(block=128, registers=255, blocks=2), barriers=ROLLOUT_BARRIERS)
-    if program.has_rows:
+    if program.has_rows and size > MIN_MULTITHREAD_OPERATIONS:
         return replace(many, shared=ROW_SHARED_BYTES, barriers=ROLLOUT_BARRIERS if large else 0)
     statement = only_straight(program)
     if statement is None:
