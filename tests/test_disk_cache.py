@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from dalembert.host import disk_cache
-from dalembert.host.disk_cache import DiskCache, cache_folder
+from dalembert.host.disk_cache import DiskCache, cache_directory, cache_folder
 
 CACHE = DiskCache("sample", max_bytes=10_000)
 
@@ -88,12 +88,57 @@ def test_without_a_folder_nothing_is_kept_and_nothing_fails(
     assert CACHE.load(key(1)) is None
 
 
-def test_the_folder_is_that_of_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dalembert.codegen import cache_directory
+def test_only_files_of_the_cache_are_deleted(folder: Path) -> None:
+    """The folder may be one in which the user has other files."""
+    folder.mkdir(mode=0o700, exist_ok=True)
+    names = (
+        "notes.tmp",
+        "tmpabcdefgh.tmp",
+        "mine.sample",
+        ".dalembert-x.tmp",
+        ".dalembert-0123456789abcdef.tmp.old",
+    )
+    left = ".dalembert-0123456789abcdef.tmp"
+    for name in (*names, left):
+        (folder / name).write_bytes(b"x" * 2000)
+        os.utime(folder / name, (1e9, 1e9))
+    for number in range(16):
+        assert CACHE.store(key(number), {}, [b"x" * 1500])
+    assert all((folder / name).exists() for name in names)
+    assert not (folder / left).exists(), "what a writer left that died is deleted"
 
-    for variable in ("DALEMBERT_CACHE_DIR", "XDG_CACHE_HOME"):
-        assert disk_cache._folder_name() == cache_directory()
-        monkeypatch.delenv(variable, raising=False)
-    for platform in ("linux", "darwin", "win32"):
+
+def test_entries_are_whole_whoever_writes_them(folder: Path) -> None:
+    cache = DiskCache("sample", max_bytes=10**6)
+
+    def store(number: int) -> bool:
+        cache.store(key(1), {"number": number}, [bytes([number]) * 50_000])
+        entry = cache.load(key(1))
+        return entry is not None and entry[1] == [bytes([entry[0]["number"]]) * 50_000]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(store, range(64)))
+
+
+def test_the_folder_is_the_users_own_of_each_platform(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    assert cache_directory() == folder
+    monkeypatch.delenv("DALEMBERT_CACHE_DIR")
+    homes = {
+        "XDG_CACHE_HOME": "/caches",
+        "LOCALAPPDATA": "/local",
+        "HOME": "/home/ada",
+        "USERPROFILE": "/home/ada",
+    }
+    for variable, place in homes.items():
+        monkeypatch.setenv(variable, place)
+    expected = {
+        "linux": Path("/caches/dalembert"),
+        "darwin": Path("/home/ada/Library/Caches/dalembert"),
+        "win32": Path("/local/dalembert/cache"),
+    }
+    for platform, place in expected.items():
         monkeypatch.setattr(sys, "platform", platform)
-        assert disk_cache._folder_name() == cache_directory()
+        assert cache_directory() == place
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_directory() == Path("/home/ada/.cache/dalembert")

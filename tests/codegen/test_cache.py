@@ -1,16 +1,15 @@
 """The disk cache loads what was stored, survives damage and rivals, and stays private and bounded."""
 
-import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from tests.codegen.sample_programs import bits, chain_loops, random_inputs, random_straight, run
 
 from dalembert import codegen
-from dalembert.codegen import compile_program, load_kernel, machine_code
+from dalembert.codegen import compile_program, load_kernel
+from dalembert.host.disk_cache import cache_directory, cache_writable
 
 PROGRAM = random_straight(11)
 
@@ -82,11 +81,11 @@ def test_a_damaged_entry_is_made_anew(folder, compilations, damage):
 
 
 def test_the_folder_is_private_and_one_that_others_write_to_is_not_used(folder):
-    assert codegen.cache_directory() == folder
+    assert cache_directory() == folder
     compile_program(PROGRAM)
     assert folder.stat().st_mode & 0o777 == 0o700
     folder.chmod(0o777)
-    assert not codegen.cache_writable()
+    assert not cache_writable()
     assert load_kernel(PROGRAM.digest()) is None
     folder.chmod(0o700)
     assert load_kernel(PROGRAM.digest()) is not None
@@ -96,56 +95,10 @@ def test_a_folder_that_cannot_be_made_costs_nothing_but_time(tmp_path, monkeypat
     file = tmp_path / "file"
     file.write_text("not a folder")
     monkeypatch.setenv("DALEMBERT_CACHE_DIR", str(file / "below"))
-    assert not codegen.cache_writable()
+    assert not cache_writable()
     for _ in range(2):
         run(compile_program(PROGRAM), random_inputs(PROGRAM, 3, "float64"))
     assert len(compilations) == 2
-
-
-def test_what_was_used_longest_ago_goes_first(folder, monkeypatch):
-    monkeypatch.setattr(machine_code, "MAX_BYTES", 10_000)
-    for number in range(8):
-        assert machine_code.store_entry(f"{number:064x}", {"number": number}, [b"x" * 1500])
-        for entry in folder.glob("*.kernel"):
-            age = 1000 - int(entry.stem, 16)
-            os.utime(entry, (1e9 - age, 1e9 - age))
-        machine_code.load_entry(f"{0:064x}")
-    kept = sorted(int(path.stem, 16) for path in folder.glob("*.kernel"))
-    assert sum(path.stat().st_size for path in folder.iterdir()) <= 10_000
-    assert 0 in kept, "an entry in use stays"
-    assert 7 in kept
-    assert 1 not in kept
-
-
-def test_only_files_of_the_cache_are_deleted(folder, monkeypatch):
-    """The folder may be one in which the user has other files."""
-    folder.mkdir(mode=0o700, exist_ok=True)
-    names = (
-        "notes.tmp",
-        "tmpabcdefgh.tmp",
-        "mine.kernel",
-        ".dalembert-x.tmp",
-        ".dalembert-0123456789abcdef.tmp.old",
-    )
-    left = ".dalembert-0123456789abcdef.tmp"
-    for name in (*names, left):
-        (folder / name).write_bytes(b"x" * 2000)
-        os.utime(folder / name, (1e9, 1e9))
-    monkeypatch.setattr(machine_code, "MAX_BYTES", 5_000)
-    for number in range(8):
-        assert machine_code.store_entry(f"{number:064x}", {}, [b"x" * 1500])
-    assert all((folder / name).exists() for name in names)
-    assert not (folder / left).exists(), "what a writer left that died is deleted"
-
-
-def test_entries_are_whole_whoever_writes_them(folder):
-    def store(number: int) -> bool:
-        machine_code.store_entry("a" * 64, {"number": number}, [bytes([number]) * 50_000])
-        entry = machine_code.load_entry("a" * 64)
-        return entry is not None and entry[1] == [bytes([entry[0]["number"]]) * 50_000]
-
-    with ThreadPoolExecutor(8) as pool:
-        assert all(pool.map(store, range(64)))
 
 
 def test_processes_at_once_agree(folder):

@@ -17,6 +17,7 @@ import dalembert as da
 from dalembert import codegen
 from dalembert.cli.content import say_json
 from dalembert.errors import DalembertError
+from dalembert.host.disk_cache import cache_directory, cache_writable
 
 
 def run(options: argparse.Namespace) -> int:
@@ -68,8 +69,8 @@ def findings() -> list[Finding]:
 
 
 def _cache() -> Finding:
-    folder = codegen.cache_directory()
-    if not codegen.cache_writable():
+    folder = cache_directory()
+    if not cache_writable():
         return Finding(
             "cache",
             f"{folder} is not writable",

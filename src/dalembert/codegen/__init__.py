@@ -17,13 +17,7 @@ from dalembert.codegen.cpu.cpu_kernel import (
 )
 from dalembert.codegen.cpu.entry import address_of, make_entry
 from dalembert.codegen.cpu.threads import get_num_threads, set_num_threads
-from dalembert.codegen.machine_code import (
-    cache_directory,
-    cache_key,
-    cache_writable,
-    load_entry,
-    store_entry,
-)
+from dalembert.codegen.machine_code import KERNELS, cache_key
 from dalembert.codegen.memory import Rollout
 from dalembert.codegen.target import (
     BITS,
@@ -46,8 +40,6 @@ __all__ = [
     "StepArray",
     "address_of",
     "assembly",
-    "cache_directory",
-    "cache_writable",
     "compile_program",
     "default_lanes",
     "get_num_threads",
@@ -90,13 +82,13 @@ def compile_program(
         return kernel
     info, codes, tables = compile_object(program, **_check_options(**options))
     description = {"info": info.to_json(), "extra": dict(extra or {})}
-    store_entry(_entry_name(identity, **options), description, [tables, *codes])
+    KERNELS.store(_entry_name(identity, **options), description, [tables, *codes])
     return load_object(info, codes, tables, extra=description["extra"])
 
 
 def load_kernel(key: str, **options: Unpack[Options]) -> CpuKernel | None:
     """Return the kernel that `compile_program` stored on disk under `key`, or None. Needs no program."""
-    entry = load_entry(_entry_name(key, **options))
+    entry = KERNELS.load(_entry_name(key, **options))
     if entry is None:
         return None
     description, (tables, *codes) = entry

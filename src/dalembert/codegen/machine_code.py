@@ -1,12 +1,5 @@
-"""Machine code: kept on disk between processes, and linked into this one, consistently across forks.
-
-The cache has one file an entry: a header line, the SHA-256 of the rest, a JSON description, and the bytes.
-Files are written beside and renamed into place, so that readers and writers in any number of processes see
-whole entries; one that is damaged all the same is deleted and made anew. The folder is private to the user,
-since what it holds is executed: a folder that others may write to is not used. It is bounded in size; what
-was used longest ago goes first.
-
-    DALEMBERT_CACHE_DIR    the folder; default: the user's cache folder
+"""Machine code: kept on disk between processes (`KERNELS`), and linked into this one, consistently across
+forks.
 
 llvmlite runs every LLVM function under one lock. A child that is forked while another thread is inside LLVM
 would inherit that lock for ever locked, and LLVM's own data half changed. `fork` therefore waits until LLVM
@@ -25,37 +18,22 @@ import importlib
 import itertools
 import json
 import os
-import re
-import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn, final
 
 import llvmlite.binding as llvm
 
 from dalembert.codegen.target import initialize, target_for, target_machine
-from dalembert.errors import CompileError, FileError
-from dalembert.host.atomic_files import TEMPORARY_NAME, write_file
+from dalembert.errors import CompileError
+from dalembert.host.disk_cache import DiskCache
 from dalembert.host.process import renew_after_fork
 
-ENVIRONMENT: Final = "DALEMBERT_CACHE_DIR"
-MAGIC: Final = b"dalembert machine code 1\n"
-SUFFIX: Final = ".kernel"
-ENTRY_NAME: Final = re.compile(r"[0-9a-f]{64}\.kernel")
-"""The names of entries: a SHA-256 (`cache_key`) and the suffix."""
-
-MAX_BYTES: Final = 512 * 2**20
-"""The folder's bound; when it is passed, entries go until four fifths are left."""
-
-CONCURRENT_WRITERS: Final = 8
-"""Processes that may fill the folder at once. A process looks through the folder when it has stored an eighth
-of the room that it last found, since looking through thousands of entries costs 10 ms."""
-
-STALE_SECONDS: Final = 3600.0
-"""Age at which a temporary file was left behind by a process that died."""
+KERNELS: Final = DiskCache("kernel", max_bytes=512 * 2**20)
+"""The entries of machine code in the cache folder."""
 
 
 def cache_key(identity: str, **options: object) -> str:
@@ -76,121 +54,6 @@ def _compiler_digest() -> str:
     return digest.hexdigest()
 
 
-def cache_directory() -> Path:
-    """Return the folder of the cache, whether or not it exists."""
-    given = os.environ.get(ENVIRONMENT)
-    if given:
-        return Path(given).expanduser()
-    if sys.platform == "darwin":
-        return Path("~/Library/Caches/dalembert").expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser() / "dalembert" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dalembert"
-
-
-def cache_writable() -> bool:
-    """Return whether there is, or can be made, a folder for entries that only the user may write to."""
-    folder = _folder()
-    return folder is not None and os.access(folder, os.W_OK)
-
-
-def _folder() -> Path | None:
-    """Return the folder, created if necessary, or None if it cannot be used."""
-    try:
-        folder = cache_directory()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except (OSError, RuntimeError):
-        return None
-    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
-        return None
-    return folder
-
-
-def load_entry(key: str) -> tuple[dict[str, Any], list[bytes]] | None:
-    """Return the description and the pieces of an entry, or None if it does not exist or is damaged."""
-    folder = _folder()
-    if folder is None:
-        return None
-    path = folder / (key + SUFFIX)
-    try:
-        content = path.read_bytes()
-    except OSError:
-        return None
-    entry = _decode(content)
-    if entry is None:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(path)
-    return entry
-
-
-def store_entry(key: str, description: Mapping[str, Any], pieces: Sequence[bytes]) -> bool:
-    """Store an entry; False where that is impossible, which costs time and nothing else."""
-    folder = _folder()
-    if folder is None:
-        return False
-    try:
-        # The checksum shows what a power cut left incomplete, so there is no need to wait for the disk.
-        facts = {"description": dict(description), "sizes": [len(piece) for piece in pieces]}
-        header = json.dumps(facts).encode()
-        body = struct.pack("<Q", len(header)) + header + b"".join(pieces)
-        content = MAGIC + hashlib.sha256(body).digest() + body
-        write_file(folder / (key + SUFFIX), content, sync=False)
-    except FileError:
-        return False
-    room = _rooms.get(folder, 0.0) - len(content)
-    _rooms[folder] = room if room > 0 else (MAX_BYTES - _evict(folder)) / CONCURRENT_WRITERS
-    return True
-
-
-_rooms: Final[dict[Path, float]] = {}
-"""The bytes that this process may store in a folder before it looks through it again."""
-
-
-def _decode(content: bytes) -> tuple[dict[str, Any], list[bytes]] | None:
-    start = len(MAGIC) + 32
-    body = content[start:]
-    if not content.startswith(MAGIC) or hashlib.sha256(body).digest() != content[len(MAGIC) : start]:
-        return None
-    at = 8 + struct.unpack_from("<Q", body)[0]
-    header = json.loads(body[8:at])
-    pieces = []
-    for size in header["sizes"]:
-        pieces.append(body[at : at + size])
-        at += size
-    return header["description"], pieces
-
-
-def _evict(folder: Path) -> int:
-    """Delete the least recently used entries and stale temporary files, as other processes may too; return
-    the bytes of what is left.
-
-    Only files with the names of this cache are deleted: the folder may be one that the user has other files
-    in.
-    """
-    now, files = time.time(), []
-    with contextlib.suppress(OSError):
-        for item in os.scandir(folder):
-            with contextlib.suppress(OSError):
-                status = item.stat()
-                if ENTRY_NAME.fullmatch(item.name):
-                    files.append((status.st_mtime, status.st_size, item.path))
-                elif TEMPORARY_NAME.fullmatch(item.name) and now - status.st_mtime > STALE_SECONDS:
-                    os.unlink(item.path)
-    total = sum(size for _, size, _ in files)
-    bound = total if total <= MAX_BYTES else MAX_BYTES * 4 // 5
-    for _, size, path in sorted(files):
-        if total <= bound:
-            break
-        with contextlib.suppress(OSError):
-            os.unlink(path)
-        total -= size
-    return total
-
-
 # Linking of object code into this process.
 
 MAX_FORK_WAIT_SECONDS: Final = 60.0
@@ -200,10 +63,10 @@ MAX_FORK_WAIT_SECONDS: Final = 60.0
 def load_helper(name: str, text: str, functions: tuple[str, ...]) -> tuple[Any, list[int]]:
     """Compile LLVM text of the library's own, or take it from the cache; return as `load_symbols` does."""
     key = cache_key(name, text=text)
-    entry = load_entry(key)
+    entry = KERNELS.load(key)
     if entry is None:
         code = target_machine(target_for(None)).emit_object(llvm.parse_assembly(text))
-        store_entry(key, {}, [code])
+        KERNELS.store(key, {}, [code])
     else:
         code = entry[1][0]
     return load_symbols(code, functions)

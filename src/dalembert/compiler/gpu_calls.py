@@ -24,7 +24,7 @@ from dalembert.call.cuda.device_rows import Buffer, DeviceRows, Queue, buffer_ro
 from dalembert.call.cuda.kernel import GpuKernel, Place, PreparedLaunch
 from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
-from dalembert.codegen.machine_code import cache_key, load_entry, store_entry
+from dalembert.codegen.machine_code import KERNELS, cache_key
 from dalembert.codegen.target import BITS
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.refused_rows import refusal_of, refused_rows
@@ -55,7 +55,7 @@ def compile_gpu(kernels: Kernels, device: Device) -> GpuKernel:
         driver=device.driver.version,
         rollout=rollout,
     )
-    entry = load_entry(entry_name)
+    entry = KERNELS.load(entry_name)
     if entry is not None:
         description, (code, tables) = entry
         info = GpuInfo.from_json(description["info"])
@@ -67,7 +67,7 @@ def compile_gpu(kernels: Kernels, device: Device) -> GpuKernel:
         info, tables = source.info, source.tables
         code = link(ptx_of(source, architecture), device, kernels.title)
         description = {"info": info.to_json(), "extra": kernels.extra()}
-        store_entry(entry_name, description, [code, tables])
+        KERNELS.store(entry_name, description, [code, tables])
     return GpuKernel(info, code, tables, device, kernels.title, description["extra"])
 
 

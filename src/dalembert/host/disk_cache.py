@@ -2,8 +2,9 @@
 
 A cache has one file an entry: a header line, the SHA-256 of the rest, a JSON description, and the bytes.
 Files are written beside and renamed into place, so that readers and writers in any number of processes see
-whole entries; one that is damaged all the same is deleted and made anew. The folder is private to the user:
-one that others may write to is not used. It is bounded in size; what was used longest ago goes first.
+whole entries; one that is damaged all the same is deleted and made anew. The folder is private to the user,
+since machine code in it is executed: one that others may write to is not used. It is bounded in size; what
+was used longest ago goes first.
 
     DALEMBERT_CACHE_DIR    the folder; default: the user's cache folder
 """
@@ -29,25 +30,14 @@ ENVIRONMENT: Final = "DALEMBERT_CACHE_DIR"
 
 CONCURRENT_WRITERS: Final = 8
 """Processes that may fill the folder at once. A process looks through the folder when it has stored an eighth
-of the room that it last found."""
+of the room that it last found, since looking through thousands of entries costs 10 ms."""
+
 STALE_SECONDS: Final = 3600.0
 """Age at which a temporary file was left behind by a process that died."""
 
 
-def cache_folder() -> Path | None:
-    """Return the folder, created if necessary, or None if it cannot be used."""
-    try:
-        folder = _folder_name()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.stat()
-    except (OSError, RuntimeError):
-        return None
-    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
-        return None
-    return folder
-
-
-def _folder_name() -> Path:
+def cache_directory() -> Path:
+    """Return the folder of the cache, whether or not it exists."""
     given = os.environ.get(ENVIRONMENT)
     if given:
         return Path(given).expanduser()
@@ -56,6 +46,25 @@ def _folder_name() -> Path:
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA", "~/AppData/Local")).expanduser() / "dalembert" / "cache"
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dalembert"
+
+
+def cache_writable() -> bool:
+    """Return whether there is, or can be made, a folder for entries that only the user may write to."""
+    folder = cache_folder()
+    return folder is not None and os.access(folder, os.W_OK)
+
+
+def cache_folder() -> Path | None:
+    """Return the folder, created if necessary, or None if it cannot be used."""
+    try:
+        folder = cache_directory()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.stat()
+    except (OSError, RuntimeError):
+        return None
+    if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        return None
+    return folder
 
 
 @final
