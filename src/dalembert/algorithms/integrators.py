@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -218,17 +218,22 @@ def _with_entries(values: Scalars, entries: dict[int, Scalar]) -> list[Scalar]:
 # The conditions of a step: the forces on a system, and the accelerations that follow from them.
 
 
+JointForces: TypeAlias = Callable[[Scalars, Scalars, Scalar], Scalars]
+"""tau from q, v and the time [s] since the step began."""
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class StepConditions:
-    """The system and the forces on it: `tau` and external forces are constant during the step.
+    """The system and the forces on it: external forces are constant during the step, and so is `tau`, unless
+    it is a function of the state, which each stage then evaluates.
 
     `loads`: the external forces, and the time [s] at the start of the step. `passive`: springs, damping and
     dry friction of the joints act too. `prescribed`: joints that move as given.
     """
 
     tree: Tree
-    tau: Scalars
+    tau: Scalars | JointForces
     loads: Loads
     passive: bool = False
     stabilization: Stabilization = None
@@ -248,12 +253,17 @@ class StepConditions:
         """Return the loads at `elapsed` [s] after the start of the step."""
         return {**self.loads, "time": self.at(elapsed)}
 
+    def controls(self, q: Scalars, v: Scalars, elapsed: Scalar) -> Scalars:
+        """Return tau."""
+        return self.tau(q, v, elapsed) if callable(self.tau) else self.tau
+
     def joint_forces(self, q: Scalars, v: Scalars, elapsed: Scalar) -> Scalars:
         """Return tau, with the passive forces if these act."""
+        tau = self.controls(q, v, elapsed)
         if not self.passive:
-            return self.tau
+            return tau
         own = passive_forces(self.tree, q, v, time=self.at(elapsed))
-        return [t + p for t, p in zip(self.tau, own, strict=True)]
+        return [t + p for t, p in zip(tau, own, strict=True)]
 
     def acceleration(self, q: Scalars, v: Scalars, elapsed: Scalar) -> list[Scalar]:
         """Return dv/dt in a state, `elapsed` [s] after the start of the step."""
@@ -285,9 +295,10 @@ class StepConditions:
     def prescribed_forces(self, start: State) -> list[Scalar]:
         """Return tau where the step begins: as given, and at prescribed joints what moves them so, with
         springs, damping and friction of the joints acting beside."""
+        given = self.controls(start.q, start.v, 0.0)
         acting = self.joint_forces(start.q, start.v, 0.0)
         _, tau = self.hybrid(self.tree, start.q, start.v, acting, 0.0)
-        return [t + x - f for t, x, f in zip(self.tau, tau, acting, strict=True)]
+        return [t + x - f for t, x, f in zip(given, tau, acting, strict=True)]
 
 
 Integrator = Callable[[StepConditions, State, Scalar], State]
@@ -468,7 +479,7 @@ def _step(
 ) -> State:
     """Take a step of Eq. (1), implicit in damping, dry friction, springs of these stiffnesses and, if so,
     `springs` between points."""
-    tree, tau = conditions.tree, conditions.tau
+    tree, tau = conditions.tree, conditions.controls(start.q, start.v, 0.0)
     rows: list[list[Scalar]] = []
 
     def with_fluid(v: Scalars) -> Scalars:
@@ -478,7 +489,7 @@ def _step(
         return [t + f for t, f in zip(tau, drag, strict=True)]
 
     if conditions.passive:
-        tree, tau = _stiff(conditions, start, dt, stiffnesses)
+        tree, tau = _stiff(conditions, start, dt, tau, stiffnesses)
         tau, rows = _stiff_springs(conditions, start, dt, tau, springs)
 
     def acceleration(v: Scalars) -> list[Scalar]:
@@ -507,7 +518,7 @@ def _step(
 
 
 def _stiff(
-    conditions: StepConditions, start: State, dt: Scalar, stiffnesses: Sequence[Scalars]
+    conditions: StepConditions, start: State, dt: Scalar, tau: Scalars, stiffnesses: Sequence[Scalars]
 ) -> tuple[Tree, list[Scalar]]:
     """Return the system with the armatures of Eq. (1), and tau - K x - (D + h K) v."""
     armatures: dict[int, tuple[Scalar, ...]] = {}
@@ -522,7 +533,7 @@ def _stiff(
         forces.append(
             [-(k * e) - gain * u for k, e, gain, u in zip(body.stiffness, x, gains, own_v, strict=True)]
         )
-    total = [t + f for t, f in zip(conditions.tau, conditions.tree.collect(forces), strict=True)]
+    total = [t + f for t, f in zip(tau, conditions.tree.collect(forces), strict=True)]
     return with_armatures(conditions.tree, armatures), total
 
 

@@ -31,6 +31,7 @@ from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.integrators import (
     GivenMotion,
     Integrator,
+    JointForces,
     State,
     StepConditions,
     euler,
@@ -81,7 +82,7 @@ def step(
     tree: Tree,
     q: Scalars,
     v: Scalars,
-    tau: Scalars,
+    tau: Scalars | JointForces,
     dt: Scalar,
     *,
     integrator: str = "semi_implicit",
@@ -90,7 +91,9 @@ def step(
     prescribed: GivenMotion | None = None,
     **given: Unpack[Loads],
 ) -> State:
-    """Return the state after dt [s] under constant joint and external forces.
+    """Return the state after dt [s] under constant external forces and joint forces, constant or a function
+    of q, v and the time since the step began: "rk4", "heun" and "variational" evaluate it at every stage, the
+    others where the step begins.
 
     `integrator`: "semi_implicit" (Euler: v from the accelerations, then q from the new v), "rk4", "euler",
     "heun", "midpoint" (velocity-product forces half a step on, damping implicit), "implicit" (springs too) or
@@ -121,7 +124,7 @@ def prescribed_forces(
     tree: Tree,
     q: Scalars,
     v: Scalars,
-    tau: Scalars,
+    tau: Scalars | JointForces,
     dt: Scalar,
     *,
     integrator: str,

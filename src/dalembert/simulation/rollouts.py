@@ -71,7 +71,9 @@ def rollout(
     returns tau, and is compiled into the step; or a `da.control.Servo`, PD control of joints, implicit in
     the step; or `da.control.Actuators`, control signals of the model's actuators. `callback(t, q, v)`,
     instead of controls, is called in Python before each step with the time and the arrays of all samples, and
-    returns tau; that is slow. tau is held during a step.
+    returns tau; that is slow. A policy is evaluated at every stage of "rk4", "heun" and "variational", which
+    keep their order with it, and where the step begins by other integrators and by steps with contact; arrays,
+    callbacks and control signals are held during a step. tau of a frame is that at the start of its last step.
 
     `prescribed`: joints that move as given, by their names, under any force: driven linkages, perfect
     servos, platforms, belts. A motion is a function of (model, t) on generic scalars that returns the

@@ -10,7 +10,7 @@ and the work of contact, if it is observed. A sample whose step fails keeps its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, cast, final
@@ -21,6 +21,7 @@ from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.applied_forces import passive_forces, spring_energy
 from dalembert.algorithms.dense import dot
 from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
+from dalembert.algorithms.integrators import JointForces
 from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, squared_turning_rate
 from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
@@ -611,13 +612,14 @@ class StepPlan:
             if self.drive is not None:
                 tau = self.drive.stable_forces(model, given, time)
             external = {"time": time if self.model.time_dependent else None, **external}
+            acting = self._stage_forces(model, time, () if moved is None else moved.places)
             if moved is not None:
-                return self._step_with_prescribed(model, moved, tau, dt, external)
+                return self._step_with_prescribed(model, moved, acting or tau, dt, external)
             end = step(
                 aligned(model),
                 q,
                 v,
-                tau,
+                acting or tau,
                 dt,
                 integrator=self.integrator,
                 passive=True,
@@ -656,16 +658,30 @@ class StepPlan:
             tau = [after.reaction[k] * rate if k in moved.places else x for k, x in enumerate(tau)]
         return after, tau
 
+    def _stage_forces(self, model: Model, time: Scalar, moved: Collection[int]) -> JointForces | None:
+        """Return the forces of a policy at the stages of a step, zero at variables that are moved as given;
+        None without a policy."""
+        if self.policy is None:
+            return None
+        policy = self.policy
+
+        def forces(q: Sequence[Scalar], v: Sequence[Scalar], elapsed: Scalar) -> list[Scalar]:
+            tau = forces_of(policy, model, time + elapsed, q, v)
+            return [0.0 if k in moved else x for k, x in enumerate(tau)]
+
+        return forces
+
     def _step_with_prescribed(
         self,
         model: Model,
         moved: PrescribedStep,
-        tau: Sequence[Scalar],
+        tau: Sequence[Scalar] | JointForces,
         dt: Scalar,
         external: dict[str, Any],
     ) -> tuple[ContactStep, Sequence[Scalar]]:
         """Return a step of hybrid dynamics, without contact, and the joint forces where it begins."""
-        tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
+        if not callable(tau):
+            tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
         options: dict[str, Any] = {"integrator": self.integrator, "prescribed": moved.stages(), **external}
         state = (aligned(model), moved.q, moved.v, tau, dt)
         end = step(*state, passive=True, stabilization="automatic", **options)
