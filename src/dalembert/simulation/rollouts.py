@@ -72,8 +72,8 @@ def rollout(
     the step; or `da.control.Actuators`, control signals of the model's actuators. `callback(t, q, v)`,
     instead of controls, is called in Python before each step with the time and the arrays of all samples, and
     returns tau; that is slow. A policy is evaluated at every stage of "rk4", "heun" and "variational", which
-    keep their order with it, and where the step begins by other integrators and by steps with contact; arrays,
-    callbacks and control signals are held during a step. tau of a frame is that at the start of its last step.
+    keep their order with it, and where the step begins by other integrators and in contact. Arrays, callbacks
+    and control signals are held during a step. tau of a frame is that at the start of its last step.
 
     `prescribed`: joints that move as given, by their names, under any force: driven linkages, perfect
     servos, platforms, belts. A motion is a function of (model, t) on generic scalars that returns the
