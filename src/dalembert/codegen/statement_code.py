@@ -38,8 +38,8 @@ shorter ones where it is put together (`outlining.MAX_BLOCK_LINES`)."""
 
 MAX_HELD_RESULTS: Final = 12
 """Results of an iteration that stay in registers until its end, of the 16 or 32 that processors have. From
-spill slots LLVM copies two of 8 bytes by one load of 16, which has to wait for both stores: 20 cycles a row of
-a fold."""
+spill slots LLVM copies two of 8 bytes by one load of 16, which has to wait for both stores: 20 cycles a row
+of a fold."""
 
 Caller: TypeAlias = Callable[[Writer, str, list[Value]], dict[str, Value]]
 """Writes the call of an elementary function; its results by operation, as `elementary.call` does."""
