@@ -98,6 +98,33 @@ def geared() -> da.Model:
 
 
 @functools.cache
+def muscled() -> da.Model:
+    """A free root with two hinges, a tendon between points, one over joints, actuators, and water around."""
+    rng = np.random.default_rng(7)
+    builder = da.ModelBuilder(gravity=(0.3, -0.2, -9.7))
+    for name, parent, joint in (
+        ("root", "world", da.Free()),
+        ("knee", "root", da.Revolute((0.1, 0.9, 0.2))),
+        ("ankle", "knee", da.Revolute((0.7, -0.2, 0.4))),
+    ):
+        builder.add_body(name, parent, joint, placement=random_placement(rng), inertia=random_inertia(rng))
+    builder.add_spring(
+        "muscle",
+        [("world", (0.1, 2.0, 0.3)), ("root", (0.2, -0.1, 0.3)), ("ankle", (0.1, 0.2, -0.4))],
+        stiffness=3.0,
+        damping=0.4,
+        rest_length=0.2,
+    )
+    builder.add_spring("tie", joints={"knee": 0.5, "ankle": -0.7}, stiffness=2.0, damping=0.1)
+    builder.add_actuator("motor", {"knee": 2.0}, gain=1.5, bias=(0.1, -0.2, -0.3))
+    builder.add_actuator("pull", {"muscle": 1.0}, gain=0.7, bias=(0.0, -0.1, -0.2))
+    builder.set_fluid(density=1000.0, viscosity=0.1, wind=(0.3, -0.2, 0.1))
+    builder.add_drag_shape("plate", "root", (0.2, 0.1, 0.05))
+    builder.add_drag_shape("foot", "ankle", (0.1, 0.05, 0.04), coefficients=(0.5, 0.25, 1.5, 1.0, 0.8))
+    return builder.build()
+
+
+@functools.cache
 def linkage() -> da.Model:
     """The bundled four-bar linkage: three bars and a loop joint."""
     return da.models.four_bar()

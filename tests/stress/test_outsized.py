@@ -70,9 +70,9 @@ print("alive")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is read from /proc")
-@pytest.mark.parametrize(("kind", "few", "many"), [("boxes", 5, 20), ("balls", 8, 64)])
+@pytest.mark.parametrize(("kind", "few", "many"), [("boxes", 5, 800), ("balls", 8, 1000)])
 def test_an_outsized_scene_is_refused_in_bounded_time_and_memory(kind, few, many):
-    count, limit = (many, {}) if WHOLE else (few, {"DALEMBERT_MAX_OPERATIONS": "20000"})
+    count, limit = (many, {}) if WHOLE else (few, {"DALEMBERT_MAX_OPERATIONS": "5000"})
     printed = run(REFUSED.replace("KIND", repr(kind)).replace("COUNT", str(count)), **limit)
     assert "refused: rollout for <Model" in printed
     assert f"{count} bodies" in printed
@@ -124,10 +124,9 @@ def test_an_interrupt_ends_a_long_compilation_within_seconds(tmp_path):
     assert max(delays) < 5.0
 
 
-@pytest.mark.skipif(not WHOLE, reason="two minutes of LLVM; make stress")
-def test_ten_boxes_give_an_answer(tmp_path):
-    printed = run('print(bool(np.isfinite(roll("boxes", 10)).all()))', DALEMBERT_CACHE_DIR=str(tmp_path))
-    assert "True" in printed
+def test_boxes_in_a_stack_give_an_answer(tmp_path):
+    code = f'print(bool(np.isfinite(roll("boxes", {amount(10, 100)})).all()))'
+    assert "True" in run(code, DALEMBERT_CACHE_DIR=str(tmp_path))
 
 
 @pytest.mark.skipif(not WHOLE, reason="two minutes of LLVM; make stress")

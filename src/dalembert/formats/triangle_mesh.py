@@ -125,7 +125,7 @@ class TriangleMesh:
         """Return the inertia of the homogeneous solid inside the surface, from its mass [kg] or its density
         [kg/m^3].
 
-        The mesh is in metres (`scaled` gets it there). Surfaces that are not closed are rejected.
+        The mesh is in metres (`scale_by` converts it). Surfaces that are not closed are rejected.
         """
         if (mass is None) == (density is None):
             raise ArgumentError("mesh: give either mass or density")

@@ -126,6 +126,9 @@ ENROLLED: tuple[Enrolled, ...] = (
     algorithm("force_at_point", "q v", pushed),
     algorithm("passive_forces", "q v", al.passive_forces),
     algorithm("spring_energy", "q", al.spring_energy),
+    public("spring_lengths", models=("muscled",)),
+    public("actuator_forces", models=("muscled",)),
+    public("fluid_forces", models=("muscled",)),
     # the mass matrix and its factors
     algorithm("mass_matrix", "q", al.mass_matrix),
     algorithm("mass_matrix_by_columns", "q", al.mass_matrix_by_columns),

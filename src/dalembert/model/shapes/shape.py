@@ -60,7 +60,7 @@ def checked_pair_friction(given: Any, what: str) -> tuple[float, ...]:
 
 def checked_condim(given: Any, what: str) -> int:
     """Return the number of directions in which a contact acts after checking it."""
-    if isinstance(given, bool) or given not in CONDIMS:
+    if not is_finite(given) or given not in CONDIMS:
         raise ModelError(
             f"{what}: condim is {given!r}; give 1 (no friction), 3 (sliding), 4 (and torsional) or 6 (and "
             "rolling friction)"
