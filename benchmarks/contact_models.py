@@ -1,12 +1,12 @@
 """Released robots and figures on the ground with their own geometry, beside MuJoCo on the same files.
 
-Each model has the pairs and options that its file gives, with a plane where the file has none. Every
-measurement of ours is made in a process of its own: the first result from an empty kernel cache and again
-from the cache (loading the file included), then the cost of a step of one sample and of a batch, both after
-random poses have settled. MuJoCo has its default solver, Euler's integrator, one thread and the same time
-step, where it reads the file. Columns: seconds to the first result, cold and cached; µs a step of one sample
-and, a sample, of the batch, and their ratios to MuJoCo; the deepest overlap [mm] and the largest gain of
-energy of the batch; samples that failed.
+Each model has the pairs and options that its file gives, with a plane where the file has none; MuJoCo's is
+made the same problem (`contact_peers.py`). Every measurement of ours is made in a process of its own: the
+first result from an empty kernel cache and again from the cache (loading the file included), then the cost of
+a step of one sample and of a batch, both after random poses have settled. MuJoCo has its default solver,
+Euler's integrator, one thread and the same time step. Columns: seconds to the first result, cold and cached;
+µs a step of one sample and, a sample, of the batch, and their ratios to MuJoCo; the deepest overlap [mm] and
+the largest gain of energy of the batch; samples that failed.
 
     python benchmarks/contact_models.py [NAMES …] [--laws rigid compliant] [--samples 256] [--limit 300]
 """
@@ -50,6 +50,12 @@ COLD_BAR, CACHED_BAR = 10.0, 1.0
 
 COLD_BARS = {"dog": 25.0}
 """[s] Models with more time to their first result from an empty cache."""
+
+DIFFERENCES = {"missing": "that only ours has", "more": "that only MuJoCo has"}
+"""Pairs of shapes that may touch in one of the engines only."""
+
+POSE_TOLERANCE = 1e-9
+"""[m, 1] Rounding error of the poses of bodies in both engines, at most."""
 
 
 class Entry(NamedTuple):
@@ -201,8 +207,7 @@ def measure_steps(name: str, law: str, samples: int) -> dict[str, float]:
         return da.rollout(model, q, v, steps=steps, dt=dt, contact=law, **options)
 
     motion = run(q, v, round(SETTLING_TIME / dt), every=RECORDED_STEPS, record_contacts=True)
-    failed = int((~np.isfinite(motion.q[:, -1]).all(axis=-1)).sum())
-    fine = np.flatnonzero(np.isfinite(motion.q[:, -1]).all(axis=-1))
+    failed, fine = int(motion.failed.sum()), np.flatnonzero(~motion.failed)
     q, v = (x[fine[np.arange(samples) % len(fine)], -1] for x in (motion.q, motion.v))
     deepest = -float(np.nanmin(motion.contacts.gap)) if motion.contacts is not None else 0.0
     batch = least(lambda: run(q, v, TIMED_STEPS, every=TIMED_STEPS), TIMED_STEPS * samples)
@@ -211,28 +216,44 @@ def measure_steps(name: str, law: str, samples: int) -> dict[str, float]:
     return {"one": one, "batch": batch, "deepest": 1e3 * deepest, "gain": gain, "failed": failed}
 
 
-def measure_peer(name: str, samples: int) -> dict[str, float]:
-    """µs a step of MuJoCo, of one sample and of a batch, from its own settled states."""
+def measure_peer(name: str, samples: int) -> dict[str, Any]:
+    """µs a step of MuJoCo, of one sample and of a batch, from its own settled states, and how they lie."""
     import mujoco
+    from contact_peers import mujoco_model, pose_error
     from mujoco import rollout
 
-    theirs = mujoco.MjModel.from_xml_path(str(MODELS[name].file()))
     model = load(name)
+    file = MODELS[name].file()
+    theirs, pairs = mujoco_model(file, model)
     theirs.opt.timestep, theirs.opt.integrator = step_of(model), mujoco.mjtIntegrator.mjINT_EULER
     kind = mujoco.mjtState.mjSTATE_FULLPHYSICS
     q, v = random_states(model, samples)
     states = np.zeros((samples, mujoco.mj_stateSize(theirs, kind)))
     q_mj, v_mj = state_of_mujoco(mujoco, theirs, model, q, v)
     states[:, 1 : 1 + theirs.nq], states[:, 1 + theirs.nq : 1 + theirs.nq + theirs.nv] = q_mj, v_mj
-    data = mujoco.MjData(theirs)
+    data, steps = mujoco.MjData(theirs), round(SETTLING_TIME / theirs.opt.timestep)
     with rollout.Rollout(nthread=0) as pool:
-        settled = pool.rollout(theirs, data, states, nstep=round(SETTLING_TIME / theirs.opt.timestep))[0][
-            :, -1
-        ]
+        settled = pool.rollout(theirs, data, states, nstep=steps)[0][:, -1]
         call = lambda: pool.rollout(theirs, data, settled, nstep=TIMED_STEPS)
         batch = least(call, TIMED_STEPS * samples)
         one = least(lambda: pool.rollout(theirs, data, settled[:1], nstep=10 * TIMED_STEPS), 10 * TIMED_STEPS)
-    return {"one": one, "batch": batch}
+    # In MJCF files a body's joints may lie off its origin, where ours has the frame of the body.
+    poses = pose_error(theirs, model, q_mj[0], q[0]) if file.suffix == ".urdf" else 0.0
+    rest = rest_of_mujoco(mujoco, theirs, settled)
+    return {"one": one, "batch": batch, "poses": poses, **pairs, **rest}
+
+
+def rest_of_mujoco(mujoco: Any, theirs: Any, settled: Array) -> dict[str, float]:
+    """The mean number of contacts and height of the first body [m] of settled states, and how many samples
+    failed: MuJoCo resets them, and their time, to the initial state."""
+    data, contacts, heights = mujoco.MjData(theirs), [], []
+    for state in settled:
+        mujoco.mj_setState(theirs, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        mujoco.mj_forward(theirs, data)
+        contacts.append(data.ncon)
+        heights.append(data.xpos[1, 2])
+    failed = int((settled[:, 0] < SETTLING_TIME - theirs.opt.timestep).sum())
+    return {"contacts": float(np.mean(contacts)), "height": float(np.mean(heights)), "failed": failed}
 
 
 def state_of_mujoco(mujoco: Any, theirs: Any, model: Any, q: Array, v: Array) -> tuple[Array, Array]:
@@ -311,6 +332,19 @@ def row_of(
     return [*row, f"{steps['deepest']:.2f}", f"{steps['gain']:.3f}", f"{steps['failed']:.0f}"]
 
 
+def peer_text(peer: dict[str, Any]) -> str:
+    """MuJoCo's costs, what its states are like, and how its problem differs from ours."""
+    if "error" in peer:
+        return str(peer["error"])
+    pairs = f"{peer['pairs']} pairs" + "".join(
+        f", {peer[key]} pairs {text}" for key, text in DIFFERENCES.items() if peer[key]
+    )
+    if peer["poses"] > POSE_TOLERANCE:
+        pairs += f", poses of bodies differ by {peer['poses']:.1e}"
+    lies = f"{peer['contacts']:.1f} contacts, root at {peer['height']:.2f} m, {peer['failed']} failed"
+    return f"{peer['one']:.1f}, {peer['batch']:.2f}; {pairs}; {lies}"
+
+
 def main() -> int:
     """Print the table; 1 if a bar is missed."""
     parser = argparse.ArgumentParser(
@@ -325,8 +359,7 @@ def main() -> int:
     rows, missed = [], list[str]()
     for name in chosen.names:
         peer = in_process(Path(tempfile.gettempdir()), chosen.limit, "peer", name, str(chosen.samples))
-        theirs = [peer["error"]] if "error" in peer else [f"{peer['one']:.1f}", f"{peer['batch']:.2f}"]
-        print(f"{name}: MuJoCo {', '.join(theirs)}", flush=True)
+        print(f"{name}: MuJoCo {peer_text(peer)}", flush=True)
         for law in chosen.laws:
             rows.append(row_of(name, law, chosen.samples, chosen.limit, peer, missed))
             print("  " + "  ".join(rows[-1]), flush=True)
