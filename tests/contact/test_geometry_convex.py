@@ -126,6 +126,67 @@ def test_what_lies_on_a_face_touches_it_in_the_corners_of_the_area(depth):
         assert found == pytest.approx(expected, rel=1e-3)
 
 
+CUBE = ConvexMesh([(x, y, z) for x in (-0.2, 0.2) for y in (-0.2, 0.2) for z in (-0.2, 0.2)])
+
+
+def cubes(down, height, n, rng):
+    """Points of a mesh cube below and one above whose direction `down` points downwards, a little tilted,
+    turned and moved; and the pose of the upper one."""
+    down = np.array(down) / np.linalg.norm(down)
+    across = np.cross(down, [0.3, -0.5, 0.8]) / np.linalg.norm(np.cross(down, [0.3, -0.5, 0.8]))
+    R = np.stack([across, np.cross(across, down), -down])
+    turn = level(n, 0.0, rng.uniform(-np.pi, np.pi, n)).R
+    at = np.array([rng.uniform(-0.05, 0.05, n), rng.uniform(-0.05, 0.05, n), 0.2 + height + np.zeros(n)])
+    upper = Poses(np.einsum("ikn,kj->ijn", turn, R), at)
+    return points_between(CUBE, level(n, 0.0), CUBE, upper), upper
+
+
+@pytest.mark.parametrize("depth", [1e-3, 1e-5, -1e-3])
+def test_a_mesh_cube_that_stands_on_a_corner_has_one_point(depth):
+    rng = np.random.default_rng(37)
+    n = 60
+    for signs in ((1.0, 1.0, 1.0), (-1.0, 1.0, -1.0)):
+        down = np.array(signs) + rng.uniform(-0.2, 0.2, 3)
+        low = float(0.2 * np.abs(down).sum() / np.linalg.norm(down))
+        points, upper = cubes(down, low - depth, n, rng)
+        there = points.gap < ABSENT_POINT_GAP
+        np.testing.assert_array_equal(there.sum(axis=0), 1)
+        np.testing.assert_allclose(points.least, -depth, atol=1e-8)
+        corner = np.einsum("ijn,j->in", upper.R, 0.2 * np.array(signs)) + upper.p
+        found = points.deepest(points.position)
+        np.testing.assert_allclose(found[:2], corner[:2], atol=1e-5)
+        np.testing.assert_allclose(points.deepest(points.normal)[2], 1.0, atol=1e-8)
+        swapped = points_between(CUBE, upper, CUBE, level(n, 0.0))
+        np.testing.assert_array_equal((swapped.gap < ABSENT_POINT_GAP).sum(axis=0), 1)
+
+
+def test_a_mesh_cube_that_stands_on_an_edge_touches_at_both_ends_of_it():
+    rng = np.random.default_rng(38)
+    n, depth = 60, 1e-4
+    points, upper = cubes((1.0, 0.0, 1.0), 0.2 * np.sqrt(2.0) - depth, n, rng)
+    there = points.gap < ABSENT_POINT_GAP
+    np.testing.assert_allclose(points.gap[there], -depth, atol=1e-8)
+    for y in (-0.2, 0.2):
+        end = np.einsum("ijn,j->in", upper.R, [0.2, y, 0.2]) + upper.p
+        away = np.linalg.norm((points.position - end)[:, :2], axis=1)
+        inside = (np.abs(end[:2]) < 0.19).all(axis=0)
+        assert inside.sum() > 10
+        assert np.where(there, away, ABSENT_POINT_GAP).min(axis=0)[inside].max() < 1e-4
+
+
+def test_mesh_cubes_face_on_face_touch_in_the_corners_of_the_area():
+    rng = np.random.default_rng(39)
+    n, depth = 60, 1e-4
+    points, upper = cubes((0.0, 0.0, 1.0), 0.2 - depth, n, rng)
+    there = points.gap < ABSENT_POINT_GAP
+    np.testing.assert_allclose(points.gap[there], -depth, atol=1e-8)
+    square = 0.2 * np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    for i in range(n):
+        corners = [(upper.R[:, :, i] @ (*x, 0.2) + upper.p[:, i])[:2] for x in square]
+        area = ConvexHull(polygon_cut(corners, square)).volume
+        assert ConvexHull(points.position[there[:, i], :2, i]).volume == pytest.approx(area, rel=1e-3)
+
+
 def test_a_cylinder_stands_on_a_box_and_lies_on_it():
     n = 20
     rng = np.random.default_rng(35)

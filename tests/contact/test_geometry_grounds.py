@@ -51,6 +51,66 @@ def test_a_sole_with_a_rounded_rim_stands_on_its_four_corners():
     assert {(round(x, 3), round(y, 3)) for x, y in corners} == {(x, y) for x, y, _ in sole}
 
 
+GROUNDS = [da.shapes.Plane(), HeightField([[0.0, 0.0], [0.0, 0.0]], (9.0, 9.0))]
+
+
+@pytest.mark.parametrize("ground", GROUNDS, ids=ids)
+def test_a_mesh_on_one_of_its_corners_has_one_point(ground):
+    """An icosahedron, each corner in turn down and tilted by up to 5 degrees."""
+    golden = 0.5 * (1.0 + np.sqrt(5.0))
+    upright = [(0.0, y, z) for y in (-0.1, 0.1) for z in (-0.1 * golden, 0.1 * golden)]
+    mesh = ConvexMesh(np.concatenate([np.roll(upright, k, axis=1) for k in range(3)]))
+    vertices, rng = np.array(mesh.vertices), np.random.default_rng(25)
+    assert len(vertices) == 12
+    radius = np.linalg.norm(vertices[0])
+    down = np.repeat(vertices / radius, 20, axis=0) + rng.uniform(-0.05, 0.05, size=(240, 3))
+    down /= np.linalg.norm(down, axis=1, keepdims=True)
+    pose = Poses(turned_down(down, rng), np.array([0.0, 0.0, 0.15])[:, None] * np.ones(240))
+    points = points_between(ground, identity(240), mesh, pose)
+    exists = points.gap < ABSENT_POINT_GAP
+    np.testing.assert_array_equal(exists.sum(axis=0), 1)
+    lowest = np.einsum("ijn,nj->in", pose.R, np.repeat(vertices, 20, axis=0)) + pose.p
+    np.testing.assert_allclose(points.least, lowest[2], atol=1e-12)
+    middle = lowest * np.array([[1.0], [1.0], [0.5]])
+    np.testing.assert_allclose(points.deepest(points.position), middle, atol=1e-12)
+
+
+def turned_down(down, rng):
+    """Rotations (3, 3, n) that turn unit vectors (n, 3) to -z."""
+    across = np.cross(down, rng.normal(size=down.shape))
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    return np.stack([across, np.cross(across, down), -down]).transpose(0, 2, 1)
+
+
+@pytest.mark.parametrize("ground", GROUNDS, ids=ids)
+@pytest.mark.parametrize("corners", [3, 4, 6])
+def test_a_mesh_that_stands_flat_has_corners_of_its_face_and_none_twice(ground, corners):
+    """Frusta with a wider top of nine corners, however they are turned and lean by rounding: all corners, or
+    four or five of more."""
+    rng = np.random.default_rng(26)
+    n = 100
+    base = 0.2 * np.array([(*ring(2.0 * np.pi * k / corners), 0.0) for k in range(corners)])
+    mesh = ConvexMesh([*base, *[(*(0.3 * ring(2.0 * np.pi * k / 9)), 0.2) for k in range(9)]])
+    yaw, lean = rng.uniform(-np.pi, np.pi, n), 1e-10 * rng.normal(size=(2, n))
+    c, s, o = np.cos(yaw), np.sin(yaw), np.zeros(n)
+    R = np.array([[c, -s, o], [s, c, o], [lean[0], lean[1], o + 1.0]])
+    pose = Poses(R, np.array([o, o, o - 1e-5]))
+    points = points_between(ground, identity(n), mesh, pose)
+    exists = points.gap < ABSENT_POINT_GAP
+    assert set(exists.sum(axis=0)) == ({corners} if corners < 5 else {4, 5})
+    np.testing.assert_allclose(points.gap[exists], -1e-5, atol=1e-9)
+    at = np.einsum("ijn,kj->kin", R, base) + pose.p
+    for i in range(n):
+        own = points.position[exists[:, i], :, i]
+        nearest = np.linalg.norm(own[:, None] - at[None, :, :, i], axis=2)
+        assert nearest.min(axis=1).max() < 1e-5
+        assert len(set(nearest.argmin(axis=1))) == len(own)
+
+
+def ring(angle):
+    return np.array([np.cos(angle), np.sin(angle)])
+
+
 def test_a_cylinder_stands_on_three_points_and_lies_on_two():
     rng = np.random.default_rng(22)
     n, cylinder = 100, da.shapes.Cylinder(0.25, 0.8)

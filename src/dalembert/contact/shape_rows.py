@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
+from dalembert.contact.narrow_phase.direction_cells import DirectionCells
 from dalembert.contact.narrow_phase.forms import (
     BoxForm,
     CornersForm,
@@ -38,7 +40,7 @@ from dalembert.model.shapes import (
     Sphere,
 )
 from dalembert.model.topology import WORLD
-from dalembert.scalar import Family, Row, Rows, Scalar, absolute, lookup, maximum
+from dalembert.scalar import Family, Row, Rows, Scalar, absolute, maximum
 from dalembert.spatial import Mat3, Transform, Vec3
 
 if TYPE_CHECKING:
@@ -129,6 +131,7 @@ class ShapeTable:
     halves: Array
     radii: Array
     pieces: tuple[Pieces, ...] = ()
+    vertices: tuple[Array, ...] = ()
 
     @staticmethod
     def of(form: Key, placed: Sequence[Placed], body_count: int) -> ShapeTable:
@@ -145,18 +148,24 @@ class ShapeTable:
             halves,
             radii,
             tuple(map(Pieces.of, pieces)),
+            tuple(np.array(x.vertices) for x in shapes if isinstance(x, ConvexMesh) and form is MeshForm),
         )
+
+    @cached_property
+    def cells(self) -> DirectionCells:
+        """The vertices of meshes by cells of directions."""
+        return DirectionCells.of(self.vertices)
 
 
 def _pieces_of(shape: Shape, form: Key) -> list[Array]:
-    """Return the vertices and planes of a mesh, the heights of a height field."""
+    """Return the planes of a mesh, the heights of a height field."""
     if form is MeshForm and isinstance(shape, ConvexMesh):
-        return [_in_rows(np.array(shape.vertices)), _in_rows(np.column_stack(planes_of(shape)))]
+        return [_in_rows(np.column_stack(planes_of(shape)))]
     return [np.ravel(shape.heights)[:, None]] if isinstance(shape, HeightField) else []
 
 
 ITEMS_PER_ROW: Final = 4
-"""Vertices or planes of a mesh in a row: of a few, the best is found while that of the rows before is."""
+"""Planes of a mesh in a row: of a few, the best is found while that of the rows before is."""
 
 
 def _in_rows(items: Array) -> Array:
@@ -244,16 +253,12 @@ class ShapeRows:
         if self.form_type is CornersForm:
             return CornersForm(tuple(Vec3(*numbers[k : k + 3]) for k in range(0, len(numbers), 3)))
         if self.form_type is MeshForm:
-            (vertices, vertex), (planes, plane) = self._pieces
-            corners = self._table.pieces[0].values.reshape(-1, 3)
+            [(planes, plane)] = self._pieces
             return MeshForm(
-                vertices[row],
-                lambda k: [
-                    (Vec3(*x), vertex[-1][k] + float(j)) for j, x in enumerate(_groups(vertex[:-1], k, 3))
-                ],
-                lambda number: Vec3(*[lookup(column, number) for column in corners.T]),
+                self._table.cells,
+                self.rows.numbers([float(k) for k in range(len(self._table.bodies))])[row],
                 planes[row],
-                lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane[:-1], k, 4)],
+                lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane, k, 4)],
                 Vec3(*numbers),
             )
         found: Form = self.form_type(*numbers)  # type: ignore[assignment]
@@ -269,8 +274,7 @@ class ShapeRows:
     def _piece_rows(self, pieces: Pieces) -> tuple[Family[Rows], list[Family[Scalar]]]:
         """Return the rows of each shape among those of all, and the columns of these."""
         rows = scalar.rows(len(pieces.values), like=self._like)
-        first = ITEMS_PER_ROW * np.arange(len(pieces.values))
-        columns = rows.columns(np.column_stack([pieces.values, first]).tolist())
+        columns = rows.columns(pieces.values.tolist())
         return self.rows.ranges(rows, pieces.first, pieces.counts), columns
 
     def _placement_at(self, row: Row) -> Transform:

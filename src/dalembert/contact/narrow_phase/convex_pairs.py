@@ -20,7 +20,7 @@ from dalembert.contact.narrow_phase.candidates import (
     direction,
     orient_towards,
 )
-from dalembert.contact.narrow_phase.support import ConvexSolid, convex_solid
+from dalembert.contact.narrow_phase.support import ConvexSolid, convex_solid, is_same_place
 from dalembert.model.shapes import Shape
 from dalembert.scalar import Scalar, logical_and, logical_not, logical_or, loop, maximum, minimum, select
 from dalembert.spatial import Mat3, Transform, Vec3
@@ -361,40 +361,45 @@ def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform, reach: Scalar 
 
 
 def _contact_area(pair: SolidPair, best: SeparatingAxis) -> list[SeparatingAxis]:
-    """Return the eight corners of the contact area."""
+    """Return the eight corners of the contact area; none exists where a solid touches with a corner alone."""
     n, reverse = best.normal, pair.R.transposed_times(-best.normal)
-    top, bottom = pair.a.reach(n), n.dot(pair.p) - pair.b.reach(reverse)
     of_a = pair.a.patch(n)
     of_b = [pair.p + pair.R @ y for y in reversed(pair.b.patch(reverse))]
+    is_corner = logical_or(
+        *(reduce(logical_and, [is_same_place(x, y) for y in rest]) for x, *rest in (of_a, of_b))
+    )
+    absent = [SeparatingAxis(n, ABSENT_POINT_GAP, best.middle)] * 8
+    return loop(1, lambda _: _clipped_sides(pair, n, of_a, of_b), absent, until=lambda _: is_corner)
+
+
+def _clipped_sides(pair: SolidPair, n: Vec3, of_a: list[Vec3], of_b: list[Vec3]) -> list[SeparatingAxis]:
+    """Return the beginnings of the sides of both faces within the other solid."""
+    R, reverse = pair.R, pair.R.transposed_times(-n)
+    top, bottom = pair.a.reach(n), n.dot(pair.p) - pair.b.reach(reverse)
+    on_a = [x + n * (top - n.dot(x)) for x in of_b]
+    on_b = [x + n * (bottom - n.dot(x)) for x in of_a]
     found = []
-    for k in range(4):
-        x, along = of_b[k], of_b[(k + 1) % 4] - of_b[k]
-        on_a, along_a = x - n * (n.dot(x) - top), along - n * n.dot(along)
-        t, exists = _beginning(pair.a, on_a, along_a)
-        gap = n.dot(x + along * t) - top
-        found.append(
-            SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), on_a + along_a * t + n * (0.5 * gap))
-        )
-    for k in range(4):
-        x, along = of_a[k], of_a[(k + 1) % 4] - of_a[k]
-        on_b, along_b = x + n * (bottom - n.dot(x)), along - n * n.dot(along)
-        t, exists = _beginning(
-            pair.b, pair.R.transposed_times(on_b - pair.p), pair.R.transposed_times(along_b)
-        )
-        gap = bottom - n.dot(x + along * t)
-        found.append(
-            SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), on_b + along_b * t - n * (0.5 * gap))
-        )
+    for k, (t, exists) in enumerate(_beginnings(pair.a, on_a)):
+        gap = n.dot(of_b[k] + (of_b[(k + 1) % 4] - of_b[k]) * t) - top
+        middle = on_a[k] + (on_a[(k + 1) % 4] - on_a[k]) * t + n * (0.5 * gap)
+        found.append(SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), middle))
+    for k, (t, exists) in enumerate(_beginnings(pair.b, [R.transposed_times(x - pair.p) for x in on_b])):
+        gap = bottom - n.dot(of_a[k] + (of_a[(k + 1) % 4] - of_a[k]) * t)
+        middle = on_b[k] + (on_b[(k + 1) % 4] - on_b[k]) * t - n * (0.5 * gap)
+        found.append(SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), middle))
     return found
 
 
-def _beginning(solid: ConvexSolid, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
-    """Return t in [0, 1] at which p + t d enters a solid, and whether it does."""
-    assert solid.within is not None
-    begin, end = solid.within(p, d)
-    begin, end = maximum(begin, 0.0), minimum(end, 1.0)
-    exists = begin <= end
-    return select(exists, begin, 0.0), exists
+def _beginnings(solid: ConvexSolid, corners: list[Vec3]) -> list[tuple[Scalar, Scalar]]:
+    """Return for each side of a polygon, p + t d from one corner to the next, the t in [0, 1] at which it
+    enters a solid, and whether it does."""
+    assert solid.clip is not None
+    found = []
+    for begin, end in solid.clip(corners):
+        begin, end = maximum(begin, 0.0), minimum(end, 1.0)
+        exists = begin <= end
+        found.append((select(exists, begin, 0.0), exists))
+    return found
 
 
 def in_world(X_a: Transform, found: SeparatingAxis) -> ContactPoint:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
+from dalembert.contact.narrow_phase.direction_cells import DirectionCells
 from dalembert.model.shapes import Box, Capsule, Ellipsoid, Shape, Sphere
 from dalembert.scalar import Row, Rows, Scalar
 from dalembert.spatial import Vec3
@@ -58,12 +59,11 @@ class CornersForm(NamedTuple):
 
 
 class MeshForm(NamedTuple):
-    """A convex mesh: a few vertices a row, each with its number, and the `vertex` with a number; a few planes
-    a row, each an outward unit normal and the distance from the origin; the mean of the vertices."""
+    """A convex mesh: its vertices by cells of directions, and its number there; a few planes a row, each an
+    outward unit normal and the distance from the origin; the mean of the vertices."""
 
-    vertex_rows: Rows
-    vertices: Callable[[Row], list[tuple[Vec3, Scalar]]]
-    vertex: Callable[[Scalar], Vec3]
+    cells: DirectionCells
+    number: Scalar
     plane_rows: Rows
     planes: Callable[[Row], list[tuple[Vec3, Scalar]]]
     centre: Vec3

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from dalembert.contact.narrow_phase.forms import (
     RoundedForm,
     SphereForm,
 )
-from dalembert.contact.narrow_phase.support import convex_solid
+from dalembert.contact.narrow_phase.support import convex_solid, is_same_place
 from dalembert.model.shapes import (
     Box,
     Capsule,
@@ -64,10 +65,12 @@ MAX_GROUND_VERTICES: Final = 8
 
 
 class Ball(NamedTuple):
-    """A centre in world coordinates and a radius [m]."""
+    """A centre in world coordinates and a radius [m]; `repeated` where another one of the shape's low points
+    is the same."""
 
     centre: Vec3
     radius: Scalar
+    repeated: Scalar = False
 
 
 def low_points(shape: Shape | Form, X: Transform, up: Vec3) -> list[Ball]:
@@ -126,9 +129,16 @@ def _corners(shape: CornersForm, X: Transform, up: Vec3) -> list[Ball]:
 
 
 def _large_mesh(shape: ConvexMesh | MeshForm, X: Transform, up: Vec3) -> list[Ball]:
-    """Return the lowest vertex and four that are low and apart."""
+    """Return the lowest vertex and four that are low and apart, of which fewer exist where no face is nearly
+    level."""
     solid, down = convex_solid(shape), X.R.transposed_times(-up)
-    return [Ball(X.transform_point(x), 0.0) for x in (solid.support(down), *solid.patch(down))]
+    found: list[Vec3] = []
+    balls = []
+    for x in (solid.support(down), *solid.patch(down)):
+        repeated = reduce(logical_or, [is_same_place(x, y) for y in found], False)
+        balls.append(Ball(X.transform_point(x), 0.0, repeated))
+        found.append(x)
+    return balls
 
 
 def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
@@ -194,7 +204,8 @@ def points_above_terrain(
 
 def _against(ball: Ball, n: Vec3, height: Scalar) -> ContactPoint:
     gap = height - ball.radius
-    return ContactPoint(ball.centre - n * (ball.radius + 0.5 * gap), n, gap)
+    position = ball.centre - n * (ball.radius + 0.5 * gap)
+    return ContactPoint(position, n, select(ball.repeated, ABSENT_POINT_GAP, gap))
 
 
 class Terrain(NamedTuple):

@@ -41,7 +41,8 @@ from dalembert.spatial import Vec3
 
 Array = npt.NDArray[np.float64]
 Carry = TypeVar("Carry")
-Within: TypeAlias = Callable[[Vec3, Vec3], tuple[Scalar, Scalar]]
+Part: TypeAlias = tuple[Scalar, Scalar]
+Clip: TypeAlias = Callable[[list[Vec3]], list[Part]]
 
 MAX_UNROLLED_ROWS: Final = 16
 """The number of vertices or faces of a mesh up to which they are searched without a loop."""
@@ -54,6 +55,11 @@ PATCH_TILT: Final = 0.02
 the foot of Talos, an uneven mesh, stood on one corner at a time of the three that bear it."""
 PATCH_ROTATION: Final = (math.cos(0.5), math.sin(0.5))
 """Cosine and sine of the angle by which tilted directions are turned away from coordinate axes."""
+MIN_PATCH_SIZE: Final = 1e-4
+"""[m] Points of a surface that are nearer to each other are one point for contact: far less than the size of
+any part that bears a load, and far more than rounding errors."""
+WHOLE_LINE: Final = (-ABSENT_POINT_GAP, ABSENT_POINT_GAP)
+"""The part of a line that no plane cuts, in units of the side of a polygon."""
 MIN_SQUARE: Final = 1e-30
 """The least square of a length: smaller ones count as this, so that division is finite."""
 
@@ -63,15 +69,16 @@ MIN_SQUARE: Final = 1e-30
 class ConvexSolid:
     """A core and a margin; `centre` is inside; `axes` are normals of pairs of opposite flat faces.
 
-    `within(p, d)`, of solids with flat faces: the part (begin, end) of the line p + t d that is inside or on
-    them, begin > end if no part is. `corners`: the solid's own function for `patch`.
+    `clip(corners)`, of solids with flat faces: for each side p + t d of a polygon, from one corner to the
+    next, the part (begin, end) of its line that is inside or on the faces, begin > end if no part is.
+    `corners`: the solid's own function for `patch`.
     """
 
     support: Callable[[Vec3], Vec3]
     margin: Scalar
     centre: Vec3
     axes: tuple[Vec3, ...] = ()
-    within: Within | None = None
+    clip: Clip | None = None
     corners: Callable[[Vec3], list[Vec3]] | None = None
 
     def core(self, d: Vec3, scale: float) -> Vec3:
@@ -88,6 +95,13 @@ class ConvexSolid:
     def reach(self, unit: Vec3) -> Scalar:
         """Return how far the solid reaches along a unit vector."""
         return self.support(unit).dot(unit) + self.margin
+
+
+def is_same_place(x: Vec3, y: Vec3) -> Scalar:
+    """Return whether two points of a surface are so near each other that they count as one."""
+    apart = x - y
+    same: Scalar = apart.dot(apart) < MIN_PATCH_SIZE * MIN_PATCH_SIZE
+    return same
 
 
 def _tilted_supports(support: Callable[[Vec3], Vec3], unit: Vec3) -> list[Vec3]:
@@ -107,6 +121,11 @@ def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
     return one * PATCH_ROTATION[0] + two * PATCH_ROTATION[1], two * PATCH_ROTATION[0] - one * PATCH_ROTATION[
         1
     ]
+
+
+def _side_by_side(within: Callable[[Vec3, Vec3], Part]) -> Clip:
+    """Return the `clip` of a solid by the part of a line p + t d within it."""
+    return lambda corners: [within(p, q - p) for p, q in zip(corners, corners[1:] + corners[:1], strict=True)]
 
 
 def convex_solid(shape: Shape | Form) -> ConvexSolid:
@@ -129,13 +148,14 @@ def _box(shape: Box) -> ConvexSolid:
     def support(d: Vec3) -> Vec3:
         return Vec3(*[select(c < 0.0, -limit, limit) for c, limit in zip(d, h, strict=True)])
 
-    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+    def within(p: Vec3, d: Vec3) -> Part:
         parts = [
             crossing(at, along, limit + ON_FACE_MARGIN) for at, along, limit in zip(p, d, h, strict=True)
         ]
         return _common(_common(parts[0], parts[1]), parts[2])
 
-    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)), within)
+    axes = Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)
+    return ConvexSolid(support, 0.0, Vec3.zero(), axes, _side_by_side(within))
 
 
 def _cylinder(shape: Cylinder) -> ConvexSolid:
@@ -155,7 +175,7 @@ def _cylinder(shape: Cylinder) -> ConvexSolid:
         lines = (upper, upper, lower, lower)
         return [choose(standing, x, y) for x, y in zip(_tilted_supports(support, unit), lines, strict=True)]
 
-    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
+    def within(p: Vec3, d: Vec3) -> Part:
         """Solve a quadratic equation for where the line crosses the mantle."""
         a = maximum(d.x * d.x + d.y * d.y, MIN_SQUARE)
         b = p.x * d.x + p.y * d.y
@@ -166,7 +186,7 @@ def _cylinder(shape: Cylinder) -> ConvexSolid:
         mantle = select(meets, (-b - root) / a, 1.0), select(meets, (root - b) / a, 0.0)
         return _common(mantle, crossing(p.z, d.z, half + ON_FACE_MARGIN))
 
-    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), within, corners)
+    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), _side_by_side(within), corners)
 
 
 def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
@@ -192,36 +212,23 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
         support,
         0.0,
         Vec3(*vertices.mean(axis=0).tolist()),
-        within=lambda p, d: _between_planes(normals, offsets, p, d),
+        clip=lambda corners: _between_planes(normals, offsets, corners),
     )
 
 
 def _mesh_form(shape: MeshForm) -> ConvexSolid:
-    """Return the solid of a mesh whose vertices and faces are rows."""
+    """Return the solid of a mesh whose vertices are listed by directions and whose faces are rows."""
 
-    def support(d: Vec3) -> Vec3:
-        def farther(best: tuple[Scalar, Scalar], row: Row) -> tuple[Scalar, Scalar]:
-            found = [(vertex.dot(d), number) for vertex, number in shape.vertices(row)]
-            while len(found) > 1:
-                found = [_more(*found[k : k + 2]) for k in range(0, len(found), 2)]
-            return _more(best, found[0])
-
-        return shape.vertex(shape.vertex_rows.fold(farther, (-ABSENT_POINT_GAP, 0.0))[1])
-
-    def within(p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
-        def cut(part: tuple[Scalar, Scalar], row: Row) -> tuple[Scalar, Scalar]:
+    def clip(corners: list[Vec3]) -> list[Part]:
+        def cut(parts: list[Part], row: Row) -> list[Part]:
             for normal, offset in shape.planes(row):
-                part = _cut(part, normal, offset, p, d)
-            return part
+                parts = _cut(parts, normal, offset, corners)
+            return parts
 
-        return shape.plane_rows.fold(cut, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
+        return shape.plane_rows.fold(cut, [WHOLE_LINE] * len(corners))
 
-    return ConvexSolid(support, 0.0, shape.centre, within=within)
-
-
-def _more(old: tuple[Scalar, Scalar], new: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
-    """Return the pair with the greater first number, of equals the old one."""
-    return choose(new[0] > old[0], new, old)
+    support = lambda d: shape.cells.support(shape.number, d)
+    return ConvexSolid(support, 0.0, shape.centre, clip=clip)
 
 
 def planes_of(shape: ConvexMesh) -> tuple[Array, Array]:
@@ -254,24 +261,23 @@ def _farther(best: tuple[Vec3, Scalar], vertex: Vec3, d: Vec3) -> tuple[Vec3, Sc
     return choose(more, vertex, best[0]), select(more, along, best[1])
 
 
-def _between_planes(normals: Array, offsets: Array, p: Vec3, d: Vec3) -> tuple[Scalar, Scalar]:
-    def step(
-        carry: tuple[Scalar, Scalar], x: Scalar, y: Scalar, z: Scalar, offset: Scalar
-    ) -> tuple[Scalar, Scalar]:
-        return _cut(carry, Vec3(x, y, z), offset, p, d)
+def _between_planes(normals: Array, offsets: Array, corners: list[Vec3]) -> list[Part]:
+    def step(parts: list[Part], x: Scalar, y: Scalar, z: Scalar, offset: Scalar) -> list[Part]:
+        return _cut(parts, Vec3(x, y, z), offset, corners)
 
-    return _over(np.column_stack([normals, offsets]), step, (-ABSENT_POINT_GAP, ABSENT_POINT_GAP))
+    return _over(np.column_stack([normals, offsets]), step, [WHOLE_LINE] * len(corners))
 
 
-def _cut(
-    part: tuple[Scalar, Scalar], normal: Vec3, offset: Scalar, p: Vec3, d: Vec3
-) -> tuple[Scalar, Scalar]:
-    """Return the part of the line p + t d that is also below a plane, or on it."""
-    begin, end = part
-    rate = away_from_zero(normal.dot(d))
-    t = (offset + ON_FACE_MARGIN - normal.dot(p)) / rate
-    leaves = rate > 0.0
-    return select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)
+def _cut(parts: list[Part], normal: Vec3, offset: Scalar, corners: list[Vec3]) -> list[Part]:
+    """Return the parts of the sides of a polygon that are also below a plane, or on it."""
+    heights = [normal.dot(p) - offset for p in corners]
+    found = []
+    for (begin, end), here, there in zip(parts, heights, heights[1:] + heights[:1], strict=True):
+        rate = away_from_zero(there - here)
+        t = (ON_FACE_MARGIN - here) / rate
+        leaves = rate > 0.0
+        found.append((select(leaves, begin, maximum(begin, t)), select(leaves, minimum(end, t), end)))
+    return found
 
 
 def _over(rows: Array, step: Callable[..., Carry], carry: Carry) -> Carry:
@@ -289,7 +295,7 @@ def _over(rows: Array, step: Callable[..., Carry], carry: Carry) -> Carry:
     return loop(len(rows), indexed_step, (0.0, carry))[1]
 
 
-def _common(a: tuple[Scalar, Scalar], b: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+def _common(a: Part, b: Part) -> Part:
     return maximum(a[0], b[0]), minimum(a[1], b[1])
 
 
