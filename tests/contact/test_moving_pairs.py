@@ -58,8 +58,18 @@ def swinging(model: da.Model, count: int, seed: int) -> tuple[np.ndarray, np.nda
     return q, v
 
 
-@pytest.mark.parametrize("between", [[(1, 2), (2, 3), (3, 0), (1, 3)], [(-1, 2), (1, 2), (3, 0), (-1, 0)]])
+@pytest.mark.parametrize(
+    "between",
+    [
+        [(1, 2), (2, 3), (3, 0), (1, 3)],
+        [(-1, 2), (1, 2), (3, 0), (-1, 0)],
+        [(1, 2)] * 4,
+        [(1, 2), (2, 3)] * 3 + [(2, 1), (3, 0), (2, 1)],
+        [(-1, 2), (1, 2), (3, 0), (1, 2), (-1, 0)] * 3,
+    ],
+)
 def test_conjugate_gradients_solve_what_the_whole_matrix_says(between: list[tuple[int, int]]) -> None:
+    """Also where pairs of bodies have several points, and are named in both orders."""
     model, rng = figure(), np.random.default_rng(2)
     q = model.random_state(rng)[0]
     axes, A = joint_axes(model, q.tolist()), np.asarray(da.mass_matrix(model, q))
@@ -81,6 +91,9 @@ def test_conjugate_gradients_solve_what_the_whole_matrix_says(between: list[tupl
     contacts = listed_contacts(len(model.bodies), candidates, ())
     laws, given = contacts.every.stack(points), contacts.every.stack(hessians)
     chosen = PointSet.of(contacts, system, lambda row: laws[row])
+    assert chosen.pairs is not None
+    number = chosen.pairs.near.fold(lambda total, _: total + 1.0, 0.0)
+    assert number == len({pair for pair in between if -1 not in pair})
     b = rng.normal(size=model.nv)
     found = solve_newton_system(system, chosen, lambda row: given[row], (), (), b.tolist(), 1e-12)
     np.testing.assert_allclose(H @ np.array(found.v), b, atol=1e-9)

@@ -113,7 +113,7 @@ def test_newtons_method_finds_the_minimum_where_ranges_end(seed):
     ends = [RangeEnd(list(row), bound, 0.0, stiff) for row, bound, stiff in zip(rows, bounds, k, strict=True)]
     system = TreeSystem.of(joint_axes(model, q.tolist()), [[0.0]] * 3, (1.0 / np.diag(A)).tolist())
     nothing = listed_contacts(3, (), ())
-    points = PointSet(nothing, system, nothing.near.stack([]), None, None)
+    points = PointSet(nothing, system, nothing.near.stack([]), None, None, None)
     problem = GaussProblem(system, list(p), points, ranges=ends)
     found = solve(problem, [0.0] * 3, nothing.near.stack([]), acting=list(p), iterations=12, tolerance=1e-9)
     best = minimize(cost, np.zeros(3), jac=slope, method="BFGS", options={"gtol": 1e-10}).x

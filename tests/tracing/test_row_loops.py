@@ -149,7 +149,40 @@ def ranged(x: list[Scalar]) -> list[Scalar]:
     return [groups.each(total).at(k) for k in range(4)] + [some.fold(lambda s, g: s + total(g), 0.0)]
 
 
-FUNCTIONS = [springs, collected, relaxed, nested, inputs, packed, ranged]
+def touched(x: list[Scalar], all_nodes: bool = False) -> list[Scalar]:
+    """Forces of springs, summed twice to the nodes that near springs have, and sums of these to the same
+    nodes and to some of them, named by their own rows; or all sums to all nodes."""
+    nodes, pairs = scalar.rows(N, like=x), scalar.rows(len(REST), like=x)
+    at, rest = nodes.stack(x), pairs.numbers(REST)
+    first, second = pairs.links(nodes, FIRST), pairs.links(nodes, SECOND)
+    is_near = lambda i: absolute(at[second[i]] - at[first[i]]) < 0.5
+    near = pairs.where(is_near)
+
+    def force(i: Any) -> Any:
+        pull = select(is_near(i), at[second[i]] - at[first[i]] - rest[i], 0.0)
+        yield first[i], [pull, 2.0]
+        yield second[i], [-pull, 2.0]
+
+    ends = near.scatter(lambda i: [(first[i], 1.0), (second[i], 1.0)], nodes, 0.0)
+    some = nodes.where(lambda k: ends[k] > 0.5)
+    high = some.where(lambda k: at[k] > 0.0)
+    to_some, to_high = (nodes, nodes) if all_nodes else (some, high)
+
+    def step(totals: list[Scalar]) -> list[Scalar]:
+        sums = near.scatter(force, to_some, [0.0, 0.0])
+        turned = some.scatter(lambda k: [(k, at[k] * sums[k][0])], to_some, 0.0)
+        above = high.scatter(lambda k: [(k, select(at[k] > 0.0, sums[k][0], 0.0))], to_high, 0.0)
+        absent = Write(nodes, lambda k: [(k, 0.0)])
+        of_some = Write(some, lambda k: [(k, sums[k][0] + 0.5 * turned[k])])
+        of_high = Write(high, lambda k: [(k, sums[k][0] + 0.5 * turned[k] + 0.25 * above[k])])
+        found = nodes.write([absent, of_some, of_high])
+        return [total + found.at(k) for k, total in enumerate(totals)]
+
+    totals: list[Scalar] = scalar.loop(2, step, [0.0] * N)
+    return totals
+
+
+FUNCTIONS = [springs, collected, relaxed, nested, inputs, packed, ranged, touched]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -166,3 +199,27 @@ def test_a_batch_visits_the_rows_that_any_sample_names(function: Callable[..., A
     batch = [np.asarray(function(x)) for x in X.tolist()]
     found = np.stack([np.broadcast_to(y, 5) for y in function(list(X.T))], axis=1)
     assert found == pytest.approx(np.stack(batch).astype(float), rel=1e-13, abs=1e-13)
+
+
+def test_sums_to_collected_rows_are_those_to_all() -> None:
+    """For numbers, arrays and traces; machine code gives what plain Python does."""
+    forces = np.array([forces_of_near_springs(x) for x in X])
+    assert 0 < (forces == 0.0).sum() < forces.size
+    expected = 2.0 * (forces + 0.5 * X * forces + 0.25 * np.where(X > 0.0, forces, 0.0))
+    for all_nodes in (False, True):
+        function = lambda x, all_nodes=all_nodes: touched(x, all_nodes)
+        program = trace(function, [ArrayArgument("x", (N,))]).program()
+        for x, own in zip(X.tolist(), expected, strict=True):
+            np.testing.assert_allclose(function(x), own, rtol=0.0, atol=1e-13)
+            np.testing.assert_allclose(interpret(program, {"x": x})["output"], own, rtol=0.0, atol=1e-13)
+        batch = np.stack([np.broadcast_to(y, 5) for y in function(list(X.T))], axis=1)
+        np.testing.assert_allclose(batch, expected, rtol=0.0, atol=1e-13)
+
+
+def forces_of_near_springs(x: np.ndarray) -> np.ndarray:
+    forces = np.zeros(N)
+    for i, k, rest in zip(FIRST, SECOND, REST, strict=True):
+        pull = x[k] - x[i] - rest if abs(x[k] - x[i]) < 0.5 else 0.0
+        forces[i] += pull
+        forces[k] -= pull
+    return forces

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
-from dalembert.contact.contacts import Contacts, friction_across, listed_contacts, turning_friction
+from dalembert.contact.contacts import BodyPairs, Contacts, friction_across, listed_contacts, turning_friction
 from dalembert.contact.narrow_phase import point_count
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.narrow_phase.closest import TABLE
@@ -251,6 +251,11 @@ class Scene:
         """The number of points of all pairs."""
         return len(self.pair_of_point)
 
+    @property
+    def most_points(self) -> int:
+        """The most points that a pair may have."""
+        return max((int(pairs.counts.max()) for pairs in self.kinds), default=0)
+
     def names(self, model: Model) -> list[tuple[str, str]]:
         """Return the names of both objects at each point."""
         names = [pair_names(model, pair) for pair in self.pairs]
@@ -278,6 +283,7 @@ class Scene:
             points.links(bodies.rows, [self._body(side) for side in self._of_points(sides)])
             for sides in ([pair.first for pair in self.pairs], [pair.second for pair in self.pairs])
         )
+        between = [(pair.first.body, pair.second.body) for pair in self.pairs]
         pair_rows = scalar.rows(len(self.pairs), like=like)
         pairs_of_points = points.links(pair_rows, self.pair_of_point)
 
@@ -295,7 +301,7 @@ class Scene:
             of_pairs([pair.restitution for pair in self.pairs]),
             points.numbers([float(number) for number in range(self.point_count)]),
             found,
-            frozenset((pair.first.body, pair.second.body) for pair in self.pairs),
+            BodyPairs.of(points, self._of_points(between), bodies.rows, self.body_count, like),
             any(not is_zero(pair.restitution) for pair in self.pairs),
             friction_across(self.pairs, of_pairs),
             turning_friction(self.pairs, of_pairs),

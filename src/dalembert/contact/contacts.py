@@ -29,12 +29,37 @@ class TurningFriction(NamedTuple):
         return Turning(self.spin[row], self.roll[row], stiffness, warm_start)
 
 
+class BodyPairs(NamedTuple):
+    """The pairs of bodies that may touch, (first, second) in `names`: their rows, the bodies of each, and the
+    pair of each point."""
+
+    names: tuple[tuple[int, int], ...]
+    rows: Rows
+    first: Family[Row]
+    second: Family[Row]
+    of_point: Family[Row]
+
+    @staticmethod
+    def of(
+        every: Rows, of_points: Sequence[tuple[int, int]], bodies: Rows, count: int, like: Any
+    ) -> BodyPairs:
+        """Return the pairs of all points, by the bodies of each; `bodies`: all `count` and the world."""
+        number = {names: k for k, names in enumerate(dict.fromkeys(of_points))}
+        found = rows(len(number), like=like)
+        first, second = (
+            found.links(bodies, [count if names[side] == WORLD else names[side] for names in number])
+            for side in range(2)
+        )
+        of_point = every.links(found, [number[names] for names in of_points])
+        return BodyPairs(tuple(number), found, first, second, of_point)
+
+
 class Contacts(NamedTuple):
     """Contact points: `near` are those that are near in any sample, of `every` point that there may be.
 
     `bodies`: all bodies and, last, the world; `first` and `second` of a point. `friction`: Coulomb's mu;
-    `restitution`: e of Featherstone 2008 Eq. 11.64; `number`: that of the point among `every`. `body_pairs`:
-    the first and second bodies that points may have; `rebounds`: whether any point has a restitution.
+    `restitution`: e of Featherstone 2008 Eq. 11.64; `number`: that of the point among `every`; `body_pairs`:
+    the pairs of bodies that points may have; `rebounds`: whether any point has a restitution.
     `across`: mu along the second direction of the surface (`friction.Ellipse`), and `turning`: friction
     against turning, each None where no pair has it.
     """
@@ -48,7 +73,7 @@ class Contacts(NamedTuple):
     restitution: Family[Scalar]
     number: Family[Scalar]
     points: Family[ContactPoint]
-    body_pairs: frozenset[tuple[int, int]]
+    body_pairs: BodyPairs
     rebounds: bool
     across: Family[Scalar] | None = None
     turning: TurningFriction | None = None
@@ -71,7 +96,9 @@ def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> C
         restitution=every.stack([item.restitution for item in candidates]),
         number=every.numbers([float(k) for k in range(len(candidates))]),
         points=every.stack([item.point for item in candidates]),
-        body_pairs=frozenset((item.first, item.second) for item in candidates),
+        body_pairs=BodyPairs.of(
+            every, [(item.first, item.second) for item in candidates], bodies, count, like
+        ),
         rebounds=any(not is_zero(item.restitution) for item in candidates),
         across=friction_across(candidates, every.stack),
         turning=turning_friction(candidates, every.stack),

@@ -23,7 +23,7 @@ that takes the most power from the slip.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from dalembert.scalar import Scalar, absolute, maximum, minimum, select, sqrt
@@ -91,11 +91,6 @@ class PointHessian:
         product: Vec3 = u * self.k_t + self.n * ((self.k_n - self.k_t) * along) - self.t * (self.k_t * slip)
         return product
 
-    def root(self) -> PointHessian:
-        """Return the square root of G."""
-        turning = None if self.turning is None else self.turning.root()
-        return replace(self, k_n=sqrt(self.k_n), k_t=sqrt(self.k_t), turning=turning)
-
     def matrix(self) -> SymMat3:
         """Return the linear block."""
         return _plus(dyad(self.n, self.k_n - self.k_t) - dyad(self.t, self.k_t), self.k_t)
@@ -127,14 +122,6 @@ class EllipticHessian:
         across = self.t_1 * (self.a * x + self.b * y) + self.t_2 * (self.b * x + self.c * y)
         product: Vec3 = self.n * (self.k_n * self.n.dot(u)) + across
         return product
-
-    def root(self) -> EllipticHessian:
-        """Return the square root of G, by (M + sqrt(det M) 1) / sqrt(tr M + 2 sqrt(det M)) of 2 x 2."""
-        det = sqrt(maximum(self.a * self.c - self.b * self.b, 0.0))
-        scale = 1.0 / sqrt(maximum(self.a + self.c + 2.0 * det, MIN_SQUARED_PULL))
-        turning = None if self.turning is None else self.turning.root()
-        a, b, c = (self.a + det) * scale, self.b * scale, (self.c + det) * scale
-        return replace(self, k_n=sqrt(self.k_n), a=a, b=b, c=c, turning=turning)
 
     def matrix(self) -> SymMat3:
         """Return the linear block."""

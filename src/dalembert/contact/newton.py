@@ -46,14 +46,15 @@ from dalembert.scalar import (
     sqrt,
 )
 
-# The linear system H x = b, H = H_0 + J^T G J, where J is of the points between two moving bodies.
+# The linear system H x = b, H = H_0 + D^T K D, where D x are the relative velocities of moving bodies that
+# touch each other, and K the sums of the Hessians of their points, 6 x 6 each.
 #
-# Such points would fill all of H. So the matrix H_0 without them is factored along the tree, and conjugate
-# gradients find what they add. With R = G^(1/2), x_0 = H_0^-1 b and W = J H_0^-1 J^T
+# Such pairs would fill all of H. So the matrix H_0 without them is factored along the tree, and conjugate
+# gradients find what they add. With K = R R^T, x_0 = H_0^-1 b and W = D H_0^-1 D^T
 #
-#     (1 + R W R) y = R J x_0,      x = x_0 - H_0^-1 J^T R y                                               (1)
+#     (1 + R^T W R) y = R^T D x_0,      x = x_0 - H_0^-1 D^T R y                                           (1)
 #
-# (substitute y = R J x). The matrix has no eigenvalue below one, and n points that press differ from one in
+# (substitute y = R^T D x). The matrix has no eigenvalue below one, and n points that press differ from one in
 # at most 3 n directions, so that 3 n iterations would be exact (Hestenes, Stiefel 1952): none where no such
 # point presses, and few where some do. An iteration is one solve along the tree for impulses on bodies.
 
@@ -68,8 +69,8 @@ class _Gradients(NamedTuple):
     """x, the residual r of Eq. (1), the direction p, and r . r."""
 
     x: list[Scalar]
-    r: Family[PointVector]
-    p: Family[PointVector]
+    r: Family[list[Scalar]]
+    p: Family[list[Scalar]]
     square: Scalar
 
 
@@ -85,38 +86,37 @@ def solve_newton_system(
     """Return the motion x of H x = b; `hessian` of each point; `tolerance`: the residual of Eq. (1) as a
     fraction of its right-hand side."""
     factors = factor_hessian(system, points.inertias(hessian), diagonal, equalities)
-    start, dynamic = factors.solve(b), points.dynamic
-    if dynamic is None:
+    start, pairs = factors.solve(b), points.pairs
+    if pairs is None:
         return start
-    roots = dynamic.each(lambda row: hessian(row).root())
+    near, R = pairs.near, points.pair_roots(hessian)
     motions, none = points.motions(start), [0.0] * len(b)
-    r = dynamic.each(lambda row: roots[row].times(points.velocity(row, motions)))
-    square = dynamic.fold(lambda total, row: total + r[row].dot(r[row]), 0.0)
+    r = near.each(lambda row: R[row].resisted(pairs.relative(row, motions)))
+    square = near.fold(lambda total, row: total + dot(r[row], r[row]), 0.0)
 
     def step(at: _Gradients) -> _Gradients:
         p, r = at.p, at.r
-        z = factors.solve(
-            none, system.on_arcs(points.wrenches(lambda row: roots[row].times(p[row]), dynamic))
-        )
+        z = factors.solve(none, system.on_arcs(points.pair_wrenches(lambda row: R[row].impulse(p[row]))))
         moved = points.motions(z)
 
-        def product(slope: Scalar, row: Row) -> tuple[Scalar, PointVector]:
-            q = p[row] + roots[row].times(points.velocity(row, moved))
-            return slope + p[row].dot(q), q
+        def product(slope: Scalar, row: Row) -> tuple[Scalar, list[Scalar]]:
+            more = R[row].resisted(pairs.relative(row, moved))
+            q = [x + y for x, y in zip(p[row], more, strict=True)]
+            return slope + dot(p[row], q), q
 
-        slope, q = dynamic.scan(product, 0.0)
+        slope, q = near.scan(product, 0.0)
         alpha = at.square / maximum(slope, 1e-300)
 
-        def residual(total: Scalar, row: Row) -> tuple[Scalar, PointVector]:
-            left = r[row] - q[row] * alpha
-            return total + left.dot(left), left
+        def residual(total: Scalar, row: Row) -> tuple[Scalar, list[Scalar]]:
+            left = [x - alpha * y for x, y in zip(r[row], q[row], strict=True)]
+            return total + dot(left, left), left
 
-        square, left = dynamic.scan(residual, 0.0)
+        square, left = near.scan(residual, 0.0)
         beta = square / maximum(at.square, 1e-300)
         return _Gradients(
             [x - alpha * y for x, y in zip(at.x, z.v, strict=True)],
             left,
-            dynamic.each(lambda row: left[row] + p[row] * beta),
+            near.each(lambda row: [x + beta * y for x, y in zip(left[row], p[row], strict=True)]),
             square,
         )
 

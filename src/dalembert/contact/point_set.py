@@ -4,52 +4,108 @@ A body with the spatial velocity V moves a point at r with u = v + omega x r; th
 it as the wrench (r x f, f), and the Hessian G as the inertia of Eq. (1) of `Point.inertia`. So the points see
 the bodies through their velocities only, and the bodies see sums of wrenches and inertias. Points that only
 one moving body has (`grounded`) add their Hessians to that body's inertia; those between two (`dynamic`)
-couple bodies in any pattern, and are left to conjugate gradients (`newton.solve_newton_system`). A body whose
-motion is given counts as the ground here, as no unknown moves it.
+couple bodies in any pattern; their Hessians add up to one inertia K for each pair of bodies that touch, and
+are left to conjugate gradients (`newton.solve_newton_system`). A body whose motion is given counts as the
+ground here, as no unknown moves it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
+from dalembert.algorithms.dense import dot
 from dalembert.contact.contacts import Contacts
 from dalembert.contact.costs import Point
 from dalembert.contact.friction import EllipticHessian, PointHessian, PointVector
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
-from dalembert.scalar import Family, Row, Rows, Scalar
+from dalembert.scalar import Family, Row, Rows, Scalar, select, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Motion
+
+MIN_RELATIVE_PIVOT = 1e-12
+"""The ratio of a pivot to its diagonal element below which K resists no motion along it: a single point
+resists no rotation."""
+
+
+class PairRoot(NamedTuple):
+    """R of K = R R^T, 6 x 6 and triangular, by rows."""
+
+    rows: tuple[tuple[Scalar, ...], ...]
+
+    @staticmethod
+    def of(K: ArticulatedInertia) -> PairRoot:
+        """Return the Cholesky factor of a matrix that need not be regular."""
+        R: list[list[Scalar]] = [[] for _ in range(6)]
+        reciprocals: list[Scalar] = []
+        for i, row in enumerate(K.matrix()):
+            for j in range(i):
+                R[i].append((row[j] - dot(R[i], R[j][:j])) * reciprocals[j])
+            pivot = row[i] - dot(R[i], R[i])
+            resists = pivot > MIN_RELATIVE_PIVOT * row[i]
+            root = sqrt(select(resists, pivot, 1.0))
+            reciprocals.append(select(resists, 1.0 / root, 0.0))
+            R[i].append(select(resists, root, 0.0))
+        return PairRoot(tuple(map(tuple, R)))
+
+    def impulse(self, y: Sequence[Scalar]) -> Force:
+        """Return R y."""
+        return Force.of([dot(row, y[: len(row)]) for row in self.rows])
+
+    def resisted(self, velocity: Motion) -> list[Scalar]:
+        """Return R^T u."""
+        u = velocity.to_list()
+        return [dot([row[k] for row in self.rows[k:]], u[k:]) for k in range(6)]
+
+
+class MovingPairs(NamedTuple):
+    """The pairs of moving bodies that dynamic points couple in any sample, and the two bodies of each."""
+
+    near: Rows
+    first: Family[Row]
+    second: Family[Row]
+
+    @staticmethod
+    def of(contacts: Contacts, dynamic: Rows) -> MovingPairs:
+        """Return the pairs of these points."""
+        every = contacts.body_pairs
+        touched = dynamic.scatter(lambda row: [(every.of_point[row], 1.0)], every.rows, 0.0)
+        return MovingPairs(every.rows.where(lambda row: touched[row] > 0.5), every.first, every.second)
+
+    def relative(self, row: Row, motions: Family[Motion]) -> Motion:
+        """Return the velocity of the second body relative to the first."""
+        return motions[self.second[row]] - motions[self.first[row]]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PointSet:
-    """The near points with their laws; `grounded` and `dynamic` ones, None where there can be none."""
+    """The near points with their laws; `grounded` and `dynamic` ones, and the `pairs` of bodies that dynamic
+    ones couple, None where there can be none."""
 
     contacts: Contacts
     system: TreeSystem
     laws: Family[Point]
     grounded: Rows | None
     dynamic: Rows | None
+    pairs: MovingPairs | None
 
     @staticmethod
     def of(contacts: Contacts, system: TreeSystem, law: Callable[[Row], Point]) -> PointSet:
         """Return the points, each with the law that `law` gives for its row."""
         laws = contacts.near.each(law)
         moving = [not system.is_driven(body) for body in range(len(system.carriers))]
-        both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in contacts.body_pairs}
-        if len(both) < 2:
-            near = contacts.near
-            return PointSet(
-                contacts, system, laws, None if True in both else near, near if True in both else None
-            )
+        both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in contacts.body_pairs.names}
+        near = contacts.near
+        if True not in both:
+            return PointSet(contacts, system, laws, near, None, None)
+        if False not in both:
+            return PointSet(contacts, system, laws, None, near, MovingPairs.of(contacts, near))
         moves = contacts.bodies.numbers([*map(float, moving), 0.0])
         is_dynamic = lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] > 0.5
-        grounded = contacts.near.where(
-            lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] < 0.5
-        )
-        return PointSet(contacts, system, laws, grounded, contacts.near.where(is_dynamic))
+        grounded = near.where(lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] < 0.5)
+        dynamic = near.where(is_dynamic)
+        return PointSet(contacts, system, laws, grounded, dynamic, MovingPairs.of(contacts, dynamic))
 
     def motions(self, motion: TreeMotion) -> Family[Motion]:
         """Return the velocities of bodies about the common origin as rows."""
@@ -65,9 +121,9 @@ class PointSet:
         motions = self.motions(motion)
         return self.contacts.near.each(lambda row: self.velocity(row, motions))
 
-    def wrenches(self, impulse: Callable[[Row], PointVector], rows: Rows | None = None) -> dict[int, Force]:
+    def wrenches(self, impulse: Callable[[Row], PointVector]) -> dict[int, Force]:
         """Return the sums of impulses on the second bodies, and of their opposites on the first, about the
-        common origin by bodies: of all points, or of some `rows`."""
+        common origin by bodies."""
         contacts = self.contacts
 
         def acting(row: Row) -> list[tuple[Row, Force]]:
@@ -75,7 +131,7 @@ class PointSet:
             own = [(contacts.second[row], wrench)]
             return own if not self._firsts_move else [*own, (contacts.first[row], -wrench)]
 
-        sums = (contacts.near if rows is None else rows).scatter(acting, contacts.bodies, Force.zero())
+        sums = contacts.near.scatter(acting, contacts.bodies, Force.zero())
         return {body: sums.at(body) for body in self._touching()}
 
     def generalized(self, impulse: Callable[[Row], PointVector]) -> list[Scalar]:
@@ -99,21 +155,45 @@ class PointSet:
         driven = self.system.is_driven
         return {body: sums.at(body) for body in self._touching() if not driven(body)}
 
+    def pair_roots(self, hessian: Callable[[Row], PointHessian | EllipticHessian]) -> Family[PairRoot]:
+        """Return R of each pair of bodies: K = R R^T is the sum of the Hessians of its dynamic points."""
+        assert self.dynamic is not None
+        assert self.pairs is not None
+        pair = self.contacts.body_pairs.of_point
+
+        def add_hessian(row: Row) -> list[tuple[Row, ArticulatedInertia]]:
+            return [(pair[row], self.laws[row].inertia(hessian(row)))]
+
+        K = self.dynamic.scatter(add_hessian, self.pairs.near, ArticulatedInertia.zero())
+        return self.pairs.near.each(lambda row: PairRoot.of(K[row]))
+
+    def pair_wrenches(self, impulse: Callable[[Row], Force]) -> dict[int, Force]:
+        """Return the sums of impulses of pairs on the second bodies, and of their opposites on the first."""
+        assert self.pairs is not None
+        first, second, bodies = self.pairs.first, self.pairs.second, self.contacts.bodies
+        acting = lambda row: [(second[row], impulse(row)), (first[row], -impulse(row))]
+        sums = self.pairs.near.scatter(acting, bodies, Force.zero())
+        driven = self.system.is_driven
+        both = {
+            body for names in self.contacts.body_pairs.names if not any(map(driven, names)) for body in names
+        }
+        return {body: sums.at(body) for body in sorted(both)}
+
     def _touching(self) -> list[int]:
         """Return the moving bodies that have points."""
-        bodies = {body for pair in self.contacts.body_pairs for body in pair}
+        bodies = {body for names in self.contacts.body_pairs.names for body in names}
         return sorted(body for body in bodies if not self.system.is_still(body))
 
     @property
     def _grounded_firsts(self) -> bool:
         """True if the first body of a grounded point may be the moving one."""
         driven = self.system.is_driven
-        return any(driven(second) and not driven(first) for first, second in self.contacts.body_pairs)
+        return any(driven(second) and not driven(first) for first, second in self.contacts.body_pairs.names)
 
     @property
     def _firsts_move(self) -> bool:
         """True if the first body of a point may move."""
-        return any(not self.system.is_still(first) for first, _ in self.contacts.body_pairs)
+        return any(not self.system.is_still(first) for first, _ in self.contacts.body_pairs.names)
 
 
 def stack_motions(contacts: Contacts, system: TreeSystem, motion: TreeMotion) -> Family[Motion]:

@@ -283,14 +283,17 @@ class TreeSystem:
     def factor(self, hessians: Mapping[int, ArticulatedInertia], terms: Matrix) -> TreeFactor:
         """Factor A with Hessians of bodies that move, and `terms`, of which the lower triangle is read."""
         inertias: list[Inertia] = list(self.inertias)
+        added: dict[int, list[ArticulatedInertia]] = {}
         for body, hessian in hessians.items():
-            k = self.carriers[body]
-            inertias[k] = inertias[k] + hessian
+            added.setdefault(self.carriers[body], []).append(hessian)
         tied = {k for i, row in enumerate(terms) for j in range(i + 1) if not is_zero(row[j]) for k in (i, j)}
         free = {k: X for k, X in self.free_roots.items() if tied.isdisjoint(self._root_places(k))}
         parts: list[ArcPart | FreePart] = []
         for members in reversed(self._tied(terms, [set(range(k, k + FREEDOMS)) for k in free])):
             first = members[0]
+            for k in members:  # here, where they are used: all at first, they would be spilled
+                for hessian in added.get(k, ()):
+                    inertias[k] = inertias[k] + hessian
             if first in free:
                 parts.append(FreePart.of(members, self.arcs, free[first], inertias[members[-1]]))
             else:

@@ -134,7 +134,8 @@ class Rows(ABC):
 
     @abstractmethod
     def scatter(self, step: Callable[[Row], Iterable[tuple[Row, T]]], to: Rows, zero: T) -> Family[T]:
-        """Return, for the rows of `to`, the sums of the values that the step yields for them."""
+        """Return, for the rows of `to`, the sums of the values that the step yields for them; `to` may be
+        collected from the set whose rows the step names, and must then have all that it names."""
 
     @abstractmethod
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
@@ -247,13 +248,16 @@ class _PlainRows(Rows):
     def scatter(self, step: Callable[[Row], Iterable[tuple[Row, Any]]], to: Rows, zero: Any) -> Family[Any]:
         if not isinstance(to, _PlainRows):
             raise ArgumentError("rows of numbers are summed to rows of numbers")
+        whole = to
+        while whole._parent is not None:
+            whole = whole._parent
         start = leaves(zero)
-        sums = [list(start) for _ in to._places]
+        sums = [list(start) for _ in whole._places]
         for place in self._places:
             for row, value in step(place):
-                k = _place(row, to)
+                k = _place(row, whole)
                 sums[k] = [a + b for a, b in zip(sums[k], leaves(value), strict=True)]
-        return _PlainFamily(to, [rebuild(zero, item) for item in sums])
+        return _PlainFamily(whole, [rebuild(zero, item) for item in sums])
 
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
         named = [

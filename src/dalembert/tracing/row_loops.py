@@ -301,11 +301,14 @@ class RecordedRows(Rows):
         self.graph.families[array] = FamilyArray(self.name, width, array, (name,))
         return RecordedFamily(self, array, value, places)
 
-    def store_each(self, step: Callable[[Row], Any], array: str, places: Sequence[Any]) -> None:
-        """Record the storing of a value for each row in an array that there is."""
+    def store_each(
+        self, step: Callable[[Row], Any], array: str, places: Sequence[Any], level: str | None = None
+    ) -> None:
+        """Record the storing of a value for each row in an array that there is, of the rows of this set or of
+        the one at `level` that it was collected from."""
         name = self.graph.loop_name()
         value, inner = self._trace(name, step)
-        self._add(name, inner, stores=self._stores(name, value, array, places))
+        self._add(name, inner, stores=self._stores(name, value, array, places, level))
 
     def scan(self, step: Callable[[Any, Row], tuple[Any, Any]], carry: Any) -> tuple[Any, Family[Any]]:
         graph, name = self.graph, self.graph.loop_name()
@@ -356,21 +359,22 @@ class RecordedRows(Rows):
 
     def scatter(self, step: Callable[[Row], Iterable[tuple[Row, Any]]], to: Rows, zero: Any) -> Family[Any]:
         target, graph = _recorded(to), self.graph
+        whole = RecordedRows(graph, target.levels[-1], graph.rows[target.levels[-1]].size)
         name = graph.loop_name()
         found, inner = self._trace(name, partial(_listed, step))
         values = [leaves(value) for _, value in found]
         places = _places([leaves(zero), *values])
         array, width = f"{name} sums", sum(isinstance(x, _Cell) for x in places)
-        target.store_each(lambda row: zero, array, places)
+        target.store_each(lambda row: zero, array, places, whole.name)
         stores = [
-            RowStore(row.address(target.name, array, width, x.offset), to_cell(graph, value[j]), True)
+            RowStore(row.address(whole.name, array, width, x.offset), to_cell(graph, value[j]), True)
             for (row, _), value in zip(found, values, strict=True)
             for j, x in enumerate(places)
             if isinstance(x, _Cell)
         ]
         self._add(name, inner, stores=stores)
-        graph.families[array] = FamilyArray(target.name, width, array, (name,))
-        return RecordedFamily(target, array, zero, places)
+        graph.families[array] = FamilyArray(whole.name, width, array, (name,))
+        return RecordedFamily(whole, array, zero, places)
 
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
         graph = self.graph
@@ -414,10 +418,12 @@ class RecordedRows(Rows):
         finally:
             graph.open_loops.pop()
 
-    def _stores(self, loop: str, value: Any, array: str, places: Sequence[Any]) -> list[RowStore]:
+    def _stores(
+        self, loop: str, value: Any, array: str, places: Sequence[Any], level: str | None = None
+    ) -> list[RowStore]:
         row, width = RecordedRow(loop, self.levels), sum(isinstance(x, _Cell) for x in places)
         return [
-            RowStore(row.address(self.name, array, width, x.offset), to_cell(self.graph, leaf))
+            RowStore(row.address(level or self.name, array, width, x.offset), to_cell(self.graph, leaf))
             for leaf, x in zip(leaves(value), places, strict=True)
             if isinstance(x, _Cell)
         ]
