@@ -102,7 +102,8 @@ class Rigid(_PairOptions):
     lasting loads; `position_correction`: the fraction of an overlap that one step removes;
     `rebound_speed` [m/s]: slower points do not rebound; `limits`: whether joints end at the limits of their
     positions; `nearest`: the number of touching points that a sample remembers from step to step, by default
-    16, and 8 more for each figure and 2 for each body; if more points touch, the sample fails and reports it.
+    16, and 8 more for each figure and for each body 2, or as many as a pair of shapes may have if these are
+    more; if more points touch, the sample fails and reports it.
 
     >>> da.contact.Rigid(self_collision=False, iterations=30).iterations
     30

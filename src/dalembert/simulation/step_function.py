@@ -144,7 +144,9 @@ the error of the kinetic energy is below 5e-5 of it."""
 
 KEPT_POINTS, KEPT_POINTS_PER_FIGURE, KEPT_POINTS_PER_BODY = 16, 8, 2
 """Touching points that a sample may have unless `nearest` says so: a stack of n boxes has 8 n; a figure that
-lies on the ground and on itself fewer than one for each two bodies (the bundled humanoid 24 of 40)."""
+lies on the ground and on itself fewer than one for each two bodies (the bundled humanoid 24 of 40). Where a
+pair of shapes has more points than that, each body counts with these: of 256 ANYmals that began folded at
+random, their parts in each other, 33 had more than 50 points, none more than 141."""
 
 RECORDED_GAP = 1e-3
 """Points with smaller gaps [m] are recorded."""
@@ -238,7 +240,8 @@ class StepPlan:
         """The number of touching points that a sample may have."""
         given = None if self.contact is None else self.contact.nearest
         roots, bodies = len(root_trees(self.model)), len(self.model.bodies)
-        usual = KEPT_POINTS + KEPT_POINTS_PER_FIGURE * roots + KEPT_POINTS_PER_BODY * bodies
+        per_body = max(KEPT_POINTS_PER_BODY, self.scene.most_points)
+        usual = KEPT_POINTS + KEPT_POINTS_PER_FIGURE * roots + per_body * bodies
         return min(self.scene.point_count, usual if given is None else given)
 
     @cached_property
