@@ -38,6 +38,9 @@ REGION_ALIGNMENT: Final = 64
 LIST_ENTRY_BYTES: Final = 4
 """[bytes] An entry of the list of a set's rows: a 32-bit integer."""
 
+REFUSED_STEP: Final = ArraySpec("refused step", 0)
+"""The array of the steps at which rows were refused, which are no floats."""
+
 NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -208,7 +211,7 @@ class Rollout:
         """Return the outputs of a rollout kernel beside the program's; the rejected steps are not floats."""
         sizes = {spec.name: spec.size for spec in program.inputs}
         finals = [ArraySpec(f"final {name}", sizes[name]) for name, _ in self.carried]
-        return (*finals, ArraySpec("refused step", 0))
+        return (*finals, REFUSED_STEP)
 
 
 def decode_description(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -176,7 +176,7 @@ class RolloutRun:
 
     `outputs`: for each result an array `(…, steps // every, *shape)`, of which the first `done // every` are
     computed. `state`: the carried arguments after `done` steps. `refused`: for each sample the first step
-    whose arguments were refused, or -1.
+    whose arguments were refused, or -1. `seconds`: the time that steps have taken.
 
     Steps read one set of state arrays and write another, and then `done`, `state` and `refused` change
     together, by one assignment: an interrupt, whenever it comes, leaves what was reached before.
@@ -193,6 +193,8 @@ class RolloutRun:
         self.steps = steps
         self.every = every
         self._measured: tuple[int, float] | None = None
+        self._order: npt.NDArray[np.int64] | None = None
+        self.seconds = 0.0
         number_bytes = np.dtype(kernels.dtype).itemsize
         carried = dict(rollout.carried)
         state: dict[str, Array] = {}
@@ -248,8 +250,19 @@ class RolloutRun:
             begun = time.perf_counter()
             self._reached = self._after(kernel, count)
             self._measured = (count, time.perf_counter() - begun)
+            self.seconds += self._measured[1]
             if steps is None:
                 return
+
+    @property
+    def lanes(self) -> int:
+        """The number of samples in a block, which goes through loops together."""
+        return self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes").info.lanes
+
+    def form_blocks(self, order: npt.NDArray[np.int64]) -> None:
+        """Let samples share blocks in this order from the next step on: those that do alike work should be
+        neighbours. Results do not depend on it."""
+        self._order = order
 
     def _after(self, kernel: codegen.CpuKernel, count: int) -> _Reached:
         """Take `count` steps from what was reached; return what is reached then."""
@@ -269,7 +282,9 @@ class RolloutRun:
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
         first = self.every - done % self.every
-        codegen.run_rollout(kernel, inputs, outputs, rows, steps=count, first=first, every=self.every)
+        codegen.run_rollout(
+            kernel, inputs, outputs, rows, steps=count, first=first, every=self.every, order=self._order
+        )
         now = refused.reshape(refused_before.shape)
         newly = (refused_before < 0) & (now >= 0)
         return _Reached(done + count, spare, state, np.where(newly, now + done, refused_before))

@@ -29,6 +29,7 @@ from dalembert.errors import (
 from dalembert.host.foreign_arrays import is_foreign, require_numpy
 from dalembert.host.process import require_memory
 from dalembert.model.model import Model
+from dalembert.simulation.alike_samples import BlockOrder
 from dalembert.simulation.drives import Asked, Callback, Series, series
 from dalembert.simulation.initial_state import (
     beyond_limits,
@@ -327,6 +328,7 @@ def _advance(
     run: RolloutRun, progress: Callable[[int, int], None] | None, asked: Asked | None, check: str
 ) -> bool:
     """Take all steps; True if Ctrl-C came first."""
+    blocks = BlockOrder(run) if "memory" in run.state else None
     try:
         while run.done < run.steps:
             if asked is not None:
@@ -335,6 +337,8 @@ def _advance(
             run.advance(None if asked is None else 1)
             if first and check == "raise":
                 run.require_accepted()
+            if blocks is not None:
+                blocks.update()
             if progress is not None:
                 progress(run.done, run.steps)
     except KeyboardInterrupt:

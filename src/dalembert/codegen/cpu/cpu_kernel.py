@@ -118,7 +118,7 @@ class CpuKernel:
         self.address = address
         arguments = _ROW_ARGUMENTS if info.rollout is None else (*_ROW_ARGUMENTS, *_STEP_ARGUMENTS)
         self._function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *arguments)(address)
-        more = 0 if info.rollout is None else len(info.rollout.carried) + 1
+        more = 0 if info.rollout is None else len(info.rollout.carried) + 2
         self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs) + more)
         self._tables = batches.aligned_buffer(max(len(tables), 1))
         self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)
@@ -225,11 +225,14 @@ def run_rollout(
     steps: int,
     first: int,
     every: int,
+    order: npt.NDArray[np.int64] | None = None,
     threads: bool = True,
 ) -> None:
     """Compute `steps` steps of all rows; `outputs` include final values and refused steps.
 
     A block of rows takes all its steps before an interrupt is looked for: the caller bounds their number.
+    `order`: the rows in the order in which they form blocks, by default as they lie; results do not depend on
+    it.
     """
     info = kernel.info
     if info.rollout is None:
@@ -240,6 +243,8 @@ def run_rollout(
             f"the kernel has {wanted[0]} inputs and {wanted[1]} outputs, final values and refused steps "
             f"among them; got {len(inputs)} and {len(outputs)}"
         )
+    farther = np.zeros(rows, np.int64) if order is None else order - np.arange(rows)
+    outputs = [*outputs, StepArray(int(farther.ctypes.data), farther.itemsize)]
     strides = [array.step for array in (*inputs, *outputs)]
     kernel.run(
         [(array.address, array.row) for array in inputs],

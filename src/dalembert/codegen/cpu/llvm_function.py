@@ -23,7 +23,9 @@ rollout takes many steps in one call, and more arguments:
 
 Its outputs are the program's, then one array for each carried input with the values that the last step gave,
 then 64-bit integers: the first step at which the program's check held for the row, or -1. Final values may be
-written where the initial ones stand. The kernel itself returns -1.
+written where the initial ones stand. The kernel itself returns -1. A last array is read: for each row a
+64-bit integer, how many rows farther the sample lies that takes the row's place in its block, so that
+samples that do alike work can share a block wherever they lie.
 """
 
 from __future__ import annotations
@@ -32,11 +34,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
-from dalembert.codegen.cpu.row_code import ROW_DISTANCES, OutputScheduler, RowBlocks, Source, chunks
+from dalembert.codegen.cpu.row_code import (
+    ROW_BY_ORDER,
+    ROW_DISTANCES,
+    ROW_IN_PLACE,
+    OutputScheduler,
+    RowBlocks,
+    Source,
+    chunks,
+)
 from dalembert.codegen.elementary import definitions
 from dalembert.codegen.ir import NEVER, TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
 from dalembert.codegen.memory import (
     LIST_ENTRY_BYTES,
+    REFUSED_STEP,
     Layout,
     Place,
     Rollout,
@@ -61,6 +72,9 @@ from dalembert.errors import ProgramSizeError
 from dalembert.tracing.expression import live
 from dalembert.tracing.graph import check_size
 from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, Straight
+
+ROW_ORDER: Final = ArraySpec("row order", 0)
+"""The last array of a rollout kernel: the places of rows in blocks, integers."""
 
 BODY_INSTRUCTIONS: Final = 200
 """Instructions in one iteration of a loop, roughly; it only decides how many threads are worth while."""
@@ -137,7 +151,7 @@ class _Kernel:
             rollout.check(program)
             names = {name for name, _ in rollout.carried}
             self.carried = tuple(spec for spec in program.inputs if spec.name in names)
-            self.more_outputs = rollout.more_outputs(program)
+            self.more_outputs = (*rollout.more_outputs(program), ROW_ORDER)
             self.refused_step = self.layout.reserve(8 * lane_type.lanes)
         self.outputs = (*program.outputs, *self.more_outputs)
         self.distances = self.layout.reserve(0)
@@ -169,7 +183,8 @@ class _Kernel:
         spills = writer.address("%scratch", self.spill_offset)
         if lanes > 1:
             writer.line(f"%distances = getelementptr i8, ptr %scratch, i64 {self.distances}")
-            self._row_distances(str(lanes - 1))
+            if self.rollout is None:
+                self._row_distances(str(lanes - 1))
         self.scheduler.prepare(pointer, self.stride)
         self.first = self._begin_block(pointer)
         if lanes == 1:
@@ -230,16 +245,22 @@ class _Kernel:
         writer.enter("head")
         writer.line("%row = phi i64 [ 0, %start ], [ %row.next, %tail ]")
         writer.line("%refused = phi i64 [ -1, %start ], [ %refused.next, %tail ]")
-        if self.type.lanes > 1:
-            writer.line("%last = sub i64 %rows.last, %row")
-            writer.line(f"%partial = icmp slt i64 %last, {self.type.lanes - 1}")
-            writer.branch("%partial", "shorten", "block", then="shorten")
-            self._row_distances("%last")
-            writer.enter("block")
-        return {
+        first = {
             name: writer.address(base, writer.let(f"mul i64 %row, {self.stride[name]}"))
             for name, base in pointer.items()
         }
+        if self.type.lanes > 1:
+            full = self.type.lanes - 1
+            writer.line("%last = sub i64 %rows.last, %row")
+            writer.line(f"%partial = icmp slt i64 %last, {full}")
+            if self.rollout is not None:
+                last = writer.let(f"select i1 %partial, i64 %last, i64 {full}")
+                self._row_distances(last, first[ROW_ORDER.name])
+                return first
+            writer.branch("%partial", "shorten", "block", then="shorten")
+            self._row_distances("%last")
+            writer.enter("block")
+        return first
 
     def _body(self) -> None:
         program, lanes, blocks = self.program, self.type.lanes, self.blocks
@@ -292,12 +313,12 @@ class _Kernel:
                 emit_loop(self.context, self.program, statement)
         return sources
 
-    def _row_distances(self, last: Value) -> None:
+    def _row_distances(self, last: Value, order: Value = "null") -> None:
         at = 0
         for side, specs in (("input", self.program.inputs), ("output", self.outputs)):
             if specs:
                 place = self.writer.address("%distances", at * self.type.lanes * 8)
-                given = f"ptr %{side}_strides, ptr {place}, i64 {len(specs)}, i64 {last}"
+                given = f"ptr %{side}_strides, ptr {place}, i64 {len(specs)}, i64 {last}, ptr {order}"
                 self.writer.line(f"call void @row_distances({given})")
             at += len(specs)
 
@@ -399,7 +420,7 @@ class _Kernel:
                 continue
             sources = [Source(self.offsets[name] + k * self.type.size) for k in range(spec.size)]
             self.blocks.write(self.blocks.pointers(number, target), chunks(spec.size, lanes), sources)
-        target = self.first[self.more_outputs[-1].name]
+        target = self.first[REFUSED_STEP.name]
         rows = [target] if lanes == 1 else self.blocks.pointers(start + len(rollout.carried), target)
         for lane, row in enumerate(rows):
             writer.write("i64", writer.read("i64", "%scratch", self.refused_step + 8 * lane), row)
@@ -416,7 +437,8 @@ class _Kernel:
         """Return the module of the kernel itself."""
         functions = self._elementary(self.context.functions)
         if self.type.lanes > 1:
-            text = ROW_DISTANCES.replace("LANES", str(self.type.lanes))
+            place = ROW_IN_PLACE if self.rollout is None else ROW_BY_ORDER
+            text = ROW_DISTANCES.replace("ROW", place).replace("LANES", str(self.type.lanes))
             functions.append(text.replace("ATTRIBUTES", self.target.attributes))
         functions += [function.declaration for function in self.outliner.functions]
         parameters = (

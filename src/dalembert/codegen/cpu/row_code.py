@@ -364,7 +364,9 @@ class RowBlocks:
 
 
 ROW_DISTANCES: Final = """
-define internal void @row_distances(ptr %strides, ptr %table, i64 %arrays, i64 %last) ATTRIBUTES {
+define internal void @row_distances(
+  ptr %strides, ptr %table, i64 %arrays, i64 %last, ptr %order
+) ATTRIBUTES {
 entry:
   br label %array
 array:
@@ -376,7 +378,8 @@ array:
 lane:
   %k = phi i64 [ 0, %array ], [ %k.next, %lane ]
   %inside = icmp slt i64 %k, %last
-  %row = select i1 %inside, i64 %k, i64 %last
+  %own = select i1 %inside, i64 %k, i64 %last
+ROW
   %distance = mul i64 %row, %stride
   %place = add i64 %first, %k
   %to = getelementptr i64, ptr %table, i64 %place
@@ -392,7 +395,15 @@ exit:
   ret void
 }
 """
-"""The distances of rows 0 … LANES - 1, none beyond `last`, for each of `arrays` strides."""
+"""The distances of rows 0 … LANES - 1, none beyond `last`, for each of `arrays` strides; ROW is one of the
+following two."""
+
+ROW_IN_PLACE: Final = "  %row = add i64 %own, 0"
+
+ROW_BY_ORDER: Final = """\
+  %at = getelementptr i64, ptr %order, i64 %own
+  %farther = load i64, ptr %at, align 8
+  %row = add i64 %own, %farther"""
 
 
 # Output scheduling: when and how the outputs of a block of rows are written to the user's memory.
