@@ -278,11 +278,12 @@ def root_trees(tree: Tree) -> list[list[Body]]:
 
 
 class _Target(NamedTuple):
-    """T of (1) of one tree, before (2), and T(q, v); P of (1), P(q, eta), m c where the step begins, and
-    m s, in the world."""
+    """T of (1) of one tree, before (2), and T(q, v); what contact took from T; P of (1), P(q, eta), m c where
+    the step begins, and m s, in the world."""
 
     energy: Scalar
     earlier: Scalar
+    taken: Scalar
     linear: Vec3
     without: Vec3
     moment: Vec3
@@ -299,10 +300,12 @@ def _targets(
 ) -> list[_Target]:
     """Return the targets of all trees; `products`: C."""
     eta, velocities = step.eta, body_velocities(tree, q, step.eta)
+    free = body_velocities(tree, q, step.free)
     poses, composites, momenta = _composite_states(tree, q, velocities)
     found = []
     for bodies, along in zip(root_trees(tree), whole_translations(tree, q), strict=True):
         root, energy = bodies[0], _kinetic_energy(bodies, velocities, eta)
+        taken = maximum(_kinetic_energy(bodies, free, step.free) - energy, 0.0)
         earlier: Scalar = 0.0
         for k in _variables(bodies):
             earlier = earlier + 0.5 * step.momenta[k] * v[k]
@@ -312,7 +315,7 @@ def _targets(
         moment = _moment(poses[root], composites[root])
         shift = sum((item.axis * step.flight[item.place] for item in along), Vec3.zero())
         shift = R @ shift * composites[root].mass
-        found.append(_Target(energy, earlier, R @ (P + given), R @ P, moment, shift))
+        found.append(_Target(energy, earlier, taken, R @ (P + given), R @ P, moment, shift))
     return found
 
 
@@ -337,7 +340,9 @@ def _balance_trees(
         pose, carried = poses[root], composites[root]
         fallen = _moment(pose, carried) - target.moment
         expected = (target.without + pose.R @ momenta[root].linear) * (0.5 * dt) + target.shift
-        energy = target.energy + tree.gravity.dot(fallen - expected)
+        # Position correction lifts at the expense of T, but for what contact has taken from T.
+        lifted = tree.gravity.dot(expected - fallen)
+        energy = target.energy - maximum(lifted - target.taken, minimum(lifted, 0.0))
         excess, left = _excess(earlier, total - energy, energy)
         left = left * _at_most(target.earlier, energy)
         added: list[Scalar] = [0.0] * root.nv
