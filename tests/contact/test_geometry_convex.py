@@ -166,12 +166,30 @@ def test_a_mesh_cube_that_stands_on_an_edge_touches_at_both_ends_of_it():
     points, upper = cubes((1.0, 0.0, 1.0), 0.2 * np.sqrt(2.0) - depth, n, rng)
     there = points.gap < ABSENT_POINT_GAP
     np.testing.assert_allclose(points.gap[there], -depth, atol=1e-8)
+    assert (there[1:].sum(axis=0) == 2).all()
     for y in (-0.2, 0.2):
         end = np.einsum("ijn,j->in", upper.R, [0.2, y, 0.2]) + upper.p
         away = np.linalg.norm((points.position - end)[:, :2], axis=1)
         inside = (np.abs(end[:2]) < 0.19).all(axis=0)
         assert inside.sum() > 10
         assert np.where(there, away, ABSENT_POINT_GAP).min(axis=0)[inside].max() < 1e-4
+
+
+@pytest.mark.parametrize("depth", [1e-3, 1e-5, -1e-3])
+def test_edges_of_mesh_cubes_that_cross_have_one_point(depth):
+    rng = np.random.default_rng(40)
+    n, c = 60, np.sqrt(0.5)
+    lower = Poses(
+        np.array([[c, 0.0, c], [0.0, 1.0, 0.0], [-c, 0.0, c]])[:, :, None] * np.ones(n), np.zeros((3, n))
+    )
+    turned = np.array([[1.0, 0.0, 0.0], [0.0, c, -c], [0.0, c, c]])
+    yaw, x, y = rng.uniform(-0.5, 0.5, n), rng.uniform(-0.1, 0.1, n), rng.uniform(-0.1, 0.1, n)
+    upright = level(n, 0.4 * np.sqrt(2.0) - depth, yaw, x, y)
+    points = points_between(CUBE, lower, CUBE, Poses(np.einsum("ikn,kj->ijn", upright.R, turned), upright.p))
+    np.testing.assert_array_equal((points.gap < ABSENT_POINT_GAP).sum(axis=0), 1)
+    np.testing.assert_allclose(points.least, -depth, atol=1e-8)
+    np.testing.assert_allclose(points.position[0][0], 0.0, atol=2e-5)
+    np.testing.assert_allclose(points.position[0][1], y - x * np.tan(yaw), atol=2e-5)
 
 
 def test_mesh_cubes_face_on_face_touch_in_the_corners_of_the_area():

@@ -2,8 +2,8 @@
 
 A unit vector n, from a to b, separates them by s(n) = min over b of n . x - max over a of n . x; their signed
 distance is the greatest s of all n, and every s is a bound of it. The normal is the best of a few:
-that between the nearest points, exact while the solids are apart; that between slightly shrunk cores of
-the solids, which does not fail where the solids just touch; the normals of flat faces; and, where
+that between the nearest points, exact while the solids are apart; that between the solids moved a little
+apart, which does not fail where the solids just touch; the normals of flat faces; and, where
 they overlap, the normals that rays to the surface of their difference find.
 """
 
@@ -20,9 +20,19 @@ from dalembert.contact.narrow_phase.candidates import (
     direction,
     orient_towards,
 )
-from dalembert.contact.narrow_phase.support import ConvexSolid, convex_solid, is_same_place
+from dalembert.contact.narrow_phase.support import ConvexSolid, convex_solid, is_edge, is_same_place
 from dalembert.model.shapes import Shape
-from dalembert.scalar import Scalar, logical_and, logical_not, logical_or, loop, maximum, minimum, select
+from dalembert.scalar import (
+    Scalar,
+    absolute,
+    logical_and,
+    logical_not,
+    logical_or,
+    loop,
+    maximum,
+    minimum,
+    select,
+)
 from dalembert.spatial import Mat3, Transform, Vec3
 
 # The Minkowski difference b - a of two convex solids: its distance from the origin is theirs.
@@ -59,26 +69,25 @@ class SolidPair(NamedTuple):
     R: Mat3
     p: Vec3
 
-    def extreme(self, d: Vec3, scale: float = 1.0) -> Extreme:
-        """Return the difference of the cores that lies farthest along d; `scale` shrinks both cores."""
-        on_a = self.a.core(-d, scale)
-        return Extreme(self.p + self.R @ self.b.core(self.R.transposed_times(d), scale) - on_a, on_a)
+    def extreme(self, d: Vec3) -> Extreme:
+        """Return the difference of the cores that lies farthest along d."""
+        on_a = self.a.support(-d)
+        return Extreme(self.p + self.R @ self.b.support(self.R.transposed_times(d)) - on_a, on_a)
 
-    def separation_along(self, n: Vec3, w: Vec3, on_a: Vec3) -> SeparatingAxis:
-        """Return s(n) = min over b of n . x - max over a of n . x, midway from on_a to on_a + w."""
-        surface_a = self.a.reach(n)
-        surface_b = n.dot(self.p) - self.b.reach(self.R.transposed_times(-n))
-        middle = on_a + w * 0.5
-        return SeparatingAxis(
-            n, surface_b - surface_a, middle + n * (0.5 * (surface_a + surface_b) - n.dot(middle))
-        )
+    def separation_along(self, n: Vec3, extreme: Extreme, middle: Vec3) -> SeparatingAxis:
+        """Return s(n) = min over b of n . x - max over a of n . x, given the extreme difference along -n;
+        `middle` is moved along n to midway between the surfaces."""
+        separation = n.dot(extreme.w) - self.a.margin - self.b.margin
+        between = n.dot(extreme.a) + self.a.margin + 0.5 * separation
+        return SeparatingAxis(n, separation, middle + n * (between - n.dot(middle)))
 
     def separation_by_face_of_a(self, n: Vec3) -> SeparatingAxis:
-        on_b = self.p + self.R @ self.b.support(self.R.transposed_times(-n))
-        return self.separation_along(n, Vec3.zero(), on_b)
+        extreme = self.extreme(-n)
+        return self.separation_along(n, extreme, extreme.a + extreme.w)
 
     def separation_by_face_of_b(self, n: Vec3) -> SeparatingAxis:
-        return self.separation_along(n, Vec3.zero(), self.a.support(n))
+        extreme = self.extreme(-n)
+        return self.separation_along(n, extreme, extreme.a)
 
 
 def better_of(
@@ -88,85 +97,44 @@ def better_of(
     return choose(new.separation > old.separation + least, new, old)
 
 
-# The point of a segment, a triangle and a tetrahedron's sides that is nearest to the origin.
+# The nearest points of two convex solids, after Gilbert, Johnson and Keerthi 1988.
+#
+# A triangle of extreme differences moves towards the origin: w is the extreme difference against its nearest
+# point v, and the new v is on one of the sides of the tetrahedron of the triangle and w that end in w, or on
+# one of the faces between these: other points of the tetrahedron are no nearer than the old v. The search
+# ends where |v|^2 - v . w says that nothing is nearer, or where the origin is in the tetrahedron: then the
+# solids overlap.
 
-MIN_SQUARED_AREA = 1e-14
-"""The squared area, in units of the longest side to the fourth power, below which a triangle is a line."""
+MIN_SQUARED_SINE = 1e-14
+"""The square of the sine between two sides of a triangle below which it is a line, where they are as long."""
 MIN_SQUARED_VOLUME = 1e-12
-"""The squared volume, in units of the size to the sixth power, below which a tetrahedron is flat."""
+"""The squared volume, in units of the longest side to the sixth power, below which a tetrahedron is flat."""
 MIN_SQUARED_LENGTH = 1e-30
 """The least squared length [m^2] of a segment: shorter ones count as this, so that division is finite."""
+MAX_GJK_ITERATIONS = 40
+"""The most extreme differences that a search takes."""
+GJK_TOLERANCE = 1e-8
+"""The relative change of the squared distance below which the search has converged: the direction is then
+within 1e-4 rad. With 1e-11 cylinders that touch take up to 40 iterations, now up to 31."""
+TOUCHING_DISTANCE = 1e-7
+"""The distance [m] below which solids touch: the search with b moved apart then finds the normal."""
+UNKNOWN_SQUARE = 1e30
+"""The square [m^2] of a distance that is not known yet."""
 
 
 class Nearest(NamedTuple):
-    """A point of a triangle and the weights of its corners."""
+    """The point nearest to the origin, its square, the corner of the triangle that w replaces, and the
+    weights of w and of the two corners after it, in turn."""
 
     point: Vec3
     square: Scalar
+    replaced: Scalar
     weights: Vec3
 
 
-def nearest_on_triangle(p: Vec3, q: Vec3, r: Vec3) -> Nearest:
-    """Return the foot of the perpendicular if it is inside, else the nearest point of the three sides."""
-    corners = (p, q, r)
-    best = reduce(nearer_of, [_on_side(corners, i, (i + 1) % 3) for i in range(3)])
-    n = (q - p).cross(r - p)
-    square = n.dot(n)
-    longest = maximum((q - p).dot(q - p), maximum((r - p).dot(r - p), (r - q).dot(r - q)))
-    area = square > MIN_SQUARED_AREA * (longest * longest)
-    scale = 1.0 / select(area, square, 1.0)
-    weights = Vec3(n.dot(q.cross(r)) * scale, n.dot(r.cross(p)) * scale, n.dot(p.cross(q)) * scale)
-    inside = logical_and(area, minimum(weights.x, minimum(weights.y, weights.z)) > 0.0)
-    height = n.dot(p) * scale
-    return Nearest(
-        choose(inside, n * height, best.point),
-        select(inside, height * height * square, best.square),
-        choose(inside, weights, best.weights),
-    )
-
-
-def nearer_of(old: Nearest, new: Nearest) -> Nearest:
-    """Return the new point if it is nearer to the origin, else the old one."""
-    return choose(new.square < old.square, new, old)
-
-
-def holds_origin(p: Vec3, q: Vec3, r: Vec3, s: Vec3) -> Scalar:
-    """Return whether the origin is inside the tetrahedron: on the inner side of all four planes."""
-    volume = (q - p).cross(r - p).dot(s - p)
-    sign = select(volume < 0.0, -1.0, 1.0)
-    least = minimum(
-        minimum(q.cross(r).dot(s) * sign, -(p.cross(r).dot(s)) * sign),
-        minimum(p.cross(q).dot(s) * sign, -(p.cross(q).dot(r)) * sign),
-    )
-    size = maximum(maximum(p.dot(p), q.dot(q)), maximum(r.dot(r), s.dot(s)))
-    return logical_and(least > 0.0, volume * volume > MIN_SQUARED_VOLUME * (size * size * size))
-
-
-def _on_side(corners: tuple[Vec3, Vec3, Vec3], i: int, j: int) -> Nearest:
-    """Return the nearest point of the side from corner i to corner j."""
-    p, d = corners[i], corners[j] - corners[i]
-    t = maximum(minimum(-p.dot(d) / maximum(d.dot(d), MIN_SQUARED_LENGTH), 1.0), 0.0)
-    point = p + d * t
-    square, weights = point.dot(point), {i: 1.0 - t, j: t}
-    return Nearest(point, square, Vec3(*(weights.get(k, 0.0) for k in range(3))))
-
-
-# The nearest points of two convex solids, after Gilbert, Johnson and Keerthi 1988.
-#
-# A triangle of extreme differences moves towards the origin: each step takes the extreme difference w against
-# the triangle's nearest point v, and the nearest of the three triangles that w makes with
-# two old corners. It ends where |v|^2 - v . w says that nothing is nearer, or where the origin is between the
-# old triangle and w: then the solids overlap.
-
-MAX_GJK_ITERATIONS = 40
-"""The most extreme differences that a search takes."""
-GJK_TOLERANCE = 1e-11
-"""The relative change of the squared distance below which the search has converged."""
-
-
 class Search(NamedTuple):
-    """A triangle of differences, its point nearest to the origin, the last corner tried, and the state:
-    0 searching, 1 converged, 2 overlapping.
+    """A triangle of differences, its nearest point v, the extreme difference against v, and the state:
+    0 searching, 1 as near as it comes, 2 overlapping: the origin is in the tetrahedron of both.
     """
 
     corners: Triangle
@@ -180,50 +148,99 @@ class Search(NamedTuple):
 
     def on_a(self) -> Vec3:
         """Return the point of a that is nearest."""
-        total = Vec3.zero()
-        for corner, weight in zip(self.corners, self.nearest.weights, strict=True):
-            total = total + corner.a * weight
-        return total
+        x, y, z = self.nearest.weights
+        first, second = self.nearest.replaced < 0.5, self.nearest.replaced < 1.5
+        weights = choose(first, (x, y, z), choose(second, (z, x, y), (y, z, x)))
+        one, two, three = self.corners
+        point: Vec3 = one.a * weights[0] + two.a * weights[1] + three.a * weights[2]
+        return point
+
+    def moved(self, shift: Vec3) -> Search:
+        """Return the search to go on with where b has moved."""
+        one, two, three, apex = (Extreme(w + shift, a) for w, a in (*self.corners, self.apex))
+        nearest = Nearest(self.nearest.point, UNKNOWN_SQUARE, 0.0, Vec3.unit(0))
+        return Search((one, two, three), nearest, apex, 0.0)
 
 
-def nearest_differences(
-    pair: SolidPair, start: Vec3, scale: float = 1.0, skip: Scalar = False, beyond: Scalar = None
-) -> Search:
-    """Return the nearest differences of the cores, shrunk by `scale`; where `skip` holds, do not search. The
-    search ends as soon as it shows that the cores are farther apart than `beyond`."""
-    first = pair.extreme(-start, scale)
-    nearest = Nearest(first.w, first.w.dot(first.w), Vec3(1.0, 0.0, 0.0))
-    begin = Search((first, first, first), nearest, first, select(skip, 2.0, 0.0))
-    return loop(
-        MAX_GJK_ITERATIONS,
-        lambda search: _step(search, pair.extreme(-search.nearest.point, scale), beyond),
-        begin,
-        until=lambda search: search.state > 0.5,
+def nearest_on_tetrahedron(corners: Triangle, apex: Extreme) -> tuple[Nearest, Scalar]:
+    """Return the nearest point of the sides that end in the apex and of the faces between them, and whether
+    the origin is inside.
+
+    With sides e_i from the apex w the foot on the face of e_i and e_j is w + x e_i + y e_j, n = e_i x e_j,
+    x = -n . (w x e_j) / n^2, y = n . (w x e_i) / n^2.
+    """
+    w = apex.w
+    e = [corner.w - w for corner in corners]
+    lengths = [side.dot(side) for side in e]
+    best = _on_side(w, e[0], lengths[0], 1.0)
+    for k in (1, 2):
+        best = nearer_of(best, _on_side(w, e[k], lengths[k], (k + 1.0) % 3.0))
+    moments = [w.cross(side) for side in e]
+    heights, volume = [], e[0].cross(e[1]).dot(e[2])
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        n = e[i].cross(e[j])
+        square, height = n.dot(n), n.dot(w)
+        longer = maximum(lengths[i], lengths[j])
+        area = square > MIN_SQUARED_SINE * (longer * longer)
+        x, y = -n.dot(moments[j]), n.dot(moments[i])
+        rest = square - x - y
+        inside = logical_and(area, minimum(rest, minimum(x, y)) > 0.0)
+        scale = 1.0 / select(area, square, 1.0)
+        foot = height * scale
+        distance = select(inside, foot * height, UNKNOWN_SQUARE)
+        best = nearer_of(best, Nearest(n * foot, distance, float(k), Vec3(rest, x, y) * scale))
+        heights.append(height)
+    # The signs are those of the volumes with the origin in place of each corner.
+    sign = select(volume < 0.0, -1.0, 1.0)
+    below = maximum(heights[0] * sign, maximum(heights[1] * sign, heights[2] * sign))
+    above = (volume + heights[0] + heights[1] + heights[2]) * sign
+    longest = maximum(lengths[0], maximum(lengths[1], lengths[2]))
+    solid = volume * volume > MIN_SQUARED_VOLUME * (longest * longest * longest)
+    return best, logical_and(solid, logical_and(below < 0.0, above > 0.0))
+
+
+def nearer_of(old: Nearest, new: Nearest) -> Nearest:
+    """Return the new point if it is nearer to the origin, else the old one."""
+    return choose(new.square < old.square, new, old)
+
+
+def _on_side(w: Vec3, e: Vec3, length: Scalar, replaced: float) -> Nearest:
+    """Return the nearest point of the side e from w to the second corner after the replaced one."""
+    t = maximum(minimum(-w.dot(e) / maximum(length, MIN_SQUARED_LENGTH), 1.0), 0.0)
+    point = w + e * t
+    return Nearest(point, point.dot(point), replaced, Vec3(1.0 - t, 0.0, t))
+
+
+def nearest_differences(pair: SolidPair, begin: Search, beyond: Scalar = None) -> Search:
+    """Return the search for the nearest differences of the cores when it is over, or as soon as it shows that
+    the cores are farther apart than `beyond`."""
+
+    def over(search: Search) -> Scalar:
+        v, square = search.nearest.point, search.nearest.square
+        along = v.dot(search.apex.w)
+        found = logical_or(search.state > 0.5, square - along <= GJK_TOLERANCE * square)
+        found = logical_or(found, square < TOUCHING_DISTANCE * TOUCHING_DISTANCE)
+        if beyond is not None:
+            # The cores are |w| cos(v, w) apart along v, or more.
+            along = maximum(along, 0.0)
+            found = logical_or(found, along * along > beyond * beyond * square)
+        return found
+
+    return loop(MAX_GJK_ITERATIONS, lambda search: _step(pair, search), begin, until=over)
+
+
+def _step(pair: SolidPair, search: Search) -> Search:
+    nearest, inside = nearest_on_tetrahedron(search.corners, search.apex)
+    stuck = nearest.square >= search.nearest.square
+    stays = logical_or(inside, stuck)
+    new = choose(stays, search.apex, pair.extreme(-nearest.point))
+    one, two, three = (
+        choose(logical_or(stays, absolute(nearest.replaced - k) > 0.5), corner, search.apex)
+        for k, corner in enumerate(search.corners)
     )
-
-
-def _step(search: Search, new: Extreme, beyond: Scalar) -> Search:
-    one, two, three = search.corners
-    triangles: list[Triangle] = [(one, two, new), (two, three, new), (three, one, new)]
-    closest, best = triangles[0], _nearest(triangles[0])
-    for triangle in triangles[1:]:
-        found = _nearest(triangle)
-        closest, best = choose(found.square < best.square, (triangle, found), (closest, best))
-    v, square = search.nearest.point, search.nearest.square
-    found_it = logical_or(square - v.dot(new.w) <= GJK_TOLERANCE * square, best.square >= square)
-    if beyond is not None:
-        # The cores are |w| cos(v, w) apart along v, or more.
-        along = maximum(v.dot(new.w), 0.0)
-        found_it = logical_or(found_it, along * along > beyond * beyond * square)
-    inside = holds_origin(one.w, two.w, three.w, new.w)
-    stays = logical_or(found_it, inside)
-    corners, nearest = choose(stays, (search.corners, search.nearest), (closest, best))
-    return Search(corners, nearest, new, select(inside, 2.0, select(found_it, 1.0, 0.0)))
-
-
-def _nearest(triangle: Triangle) -> Nearest:
-    one, two, three = triangle
-    return nearest_on_triangle(one.w, two.w, three.w)
+    nearest = choose(stays, search.nearest, nearest)
+    return Search((one, two, three), nearest, new, select(inside, 2.0, select(stuck, 1.0, 0.0)))
 
 
 # The penetration depth of two convex solids: the shortest shift that separates them.
@@ -242,10 +259,11 @@ MAX_PORTAL_REFINEMENTS = 30
 
 
 class Portal(NamedTuple):
-    """A triangle that a ray passes through, and whether it is on the surface."""
+    """A triangle that a ray passes through, its normal along the ray, and the extreme difference along it."""
 
     corners: Triangle
-    on_surface: Scalar
+    normal: Vec3
+    apex: Extreme
 
 
 class Descent(NamedTuple):
@@ -272,22 +290,26 @@ def deepest_overlap(pair: SolidPair, search: Search, best: SeparatingAxis) -> Se
 
 def _cast(pair: SolidPair, search: Search, best: SeparatingAxis) -> SeparatingAxis:
     ray = -best.normal
-    begin = Portal(_entrance(search, ray), 0.0)
     portal = loop(
         MAX_PORTAL_REFINEMENTS,
-        lambda portal: _refine_portal(pair, portal, ray),
-        begin,
-        until=lambda portal: portal.on_surface > 0.5,
+        lambda portal: _portal(pair, _raised(portal, ray), ray),
+        _portal(pair, _entrance(search, ray), ray),
+        until=lambda portal: portal.normal.dot(portal.apex.w - portal.corners[0].w) <= SEPARATION_TOLERANCE,
     )
     one, two, three = portal.corners
-    n = direction((two.w - one.w).cross(three.w - one.w), ray).unit
     weights = [_side(two, three, ray), _side(three, one, ray), _side(one, two, ray)]
     total = weights[0] + weights[1] + weights[2]
     scale = 1.0 / select(total > 0.0, total, 1.0)
-    w, on_a = Vec3.zero(), Vec3.zero()
+    middle = Vec3.zero()
     for weight, corner in zip(weights, portal.corners, strict=True):
-        w, on_a = w + corner.w * (weight * scale), on_a + corner.a * (weight * scale)
-    return pair.separation_along(-n, w, on_a)
+        middle = middle + (corner.a + corner.w * 0.5) * (weight * scale)
+    return pair.separation_along(-portal.normal, portal.apex, middle)
+
+
+def _portal(pair: SolidPair, corners: Triangle, ray: Vec3) -> Portal:
+    one, two, three = corners
+    n = direction((two.w - one.w).cross(three.w - one.w), ray).unit
+    return Portal(corners, n, pair.extreme(n))
 
 
 def _side(p: Extreme, q: Extreme, ray: Vec3) -> Scalar:
@@ -317,21 +339,30 @@ def _faces(search: Search, ray: Vec3) -> Iterator[tuple[Triangle, Scalar]]:
         )
 
 
-def _refine_portal(pair: SolidPair, portal: Portal, ray: Vec3) -> Portal:
+def _raised(portal: Portal, ray: Vec3) -> Triangle:
     """Return which of the three triangles with the extreme point over this one the ray passes through."""
     one, two, three = portal.corners
-    n = direction((two.w - one.w).cross(three.w - one.w), ray).unit
-    new = pair.extreme(n)
-    on_surface = n.dot(new.w - one.w) <= SEPARATION_TOLERANCE
-    sides = [_side(corner, new, ray) for corner in portal.corners]
+    sides = [_side(corner, portal.apex, ray) for corner in portal.corners]
     first = logical_and(sides[0] <= 0.0, sides[1] >= 0.0)
     second = logical_and(sides[1] <= 0.0, sides[2] >= 0.0)
-    raised = choose(first, (one, two, new), choose(second, (two, three, new), (three, one, new)))
-    return Portal(choose(on_surface, portal.corners, raised), select(on_surface, 1.0, 0.0))
+    return (
+        choose(first, one, choose(second, two, three)),
+        choose(first, two, choose(second, three, one)),
+        portal.apex,
+    )
 
 
-CORE_SCALES = (0.999, 0.9)
-"""The factors by which solids are shrunk to cores; the second is tried where the first cores overlap."""
+FIRST_SHIFT = 1e-3
+"""Where solids touch or overlap, b is moved away from a by this part of the vector between their centres:
+0.1 mm for centres 10 cm apart. The normals are those of the solids shrunk about their centres to 0.999."""
+SHIFT_GROWTH = 6.0
+"""The factor by which the shift grows, besides `FIRST_SHIFT`, while the solids still overlap."""
+MAX_SHIFTS = 4
+"""The most shifts that are tried: 0.001, 0.007, 0.043 and 0.259. With 0.001 and 0.111 alone solids of 0.2 m
+that overlap by 2 cm are in the mean 0.09 mm deeper than by the best normal, with these 0.05 mm."""
+MIN_CROSSING_SINE = 0.01
+"""The sine of the angle of two edges below which they touch along a part of their length: they are within
+`ON_FACE_MARGIN` of each other along 1 mm there."""
 MIN_SEPARATED_GAP = 1e-4
 """The separation [m] above which the nearest points alone determine the normal."""
 
@@ -361,28 +392,48 @@ def flat_flat(a: Shape, X_a: Transform, b: Shape, X_b: Transform, reach: Scalar 
 
 
 def _contact_area(pair: SolidPair, best: SeparatingAxis) -> list[SeparatingAxis]:
-    """Return the eight corners of the contact area; none exists where a solid touches with a corner alone."""
+    """Return the eight corners of the contact area; none exists where a solid touches with a corner alone.
+
+    An edge that lies on the other solid has both its ends, or where it leaves the other, as beginnings of its
+    own two sides, so that nothing is clipped by the solid of an edge; edges that cross meet in `best` alone.
+    """
     n, reverse = best.normal, pair.R.transposed_times(-best.normal)
     of_a = pair.a.patch(n)
     of_b = [pair.p + pair.R @ y for y in reversed(pair.b.patch(reverse))]
     is_corner = logical_or(
         *(reduce(logical_and, [is_same_place(x, y) for y in rest]) for x, *rest in (of_a, of_b))
     )
-    absent = [SeparatingAxis(n, ABSENT_POINT_GAP, best.middle)] * 8
-    return loop(1, lambda _: _clipped_sides(pair, n, of_a, of_b), absent, until=lambda _: is_corner)
+    a_is_edge, b_is_edge = is_edge(of_a), is_edge(of_b)
+    one, other = of_a[2] - of_a[0], of_b[2] - of_b[0]
+    across = one.cross(other)
+    cross = across.dot(across) > MIN_CROSSING_SINE**2 * (one.dot(one) * other.dot(other))
+    nothing_on_a = logical_or(is_corner, logical_and(a_is_edge, logical_or(logical_not(b_is_edge), cross)))
+    nothing_on_b = logical_or(is_corner, b_is_edge)
+    absent = [SeparatingAxis(n, ABSENT_POINT_GAP, best.middle)] * 4
+    return [
+        *loop(1, lambda _: _sides_on_a(pair, n, of_b), absent, until=lambda _: nothing_on_a),
+        *loop(1, lambda _: _sides_on_b(pair, n, of_a), absent, until=lambda _: nothing_on_b),
+    ]
 
 
-def _clipped_sides(pair: SolidPair, n: Vec3, of_a: list[Vec3], of_b: list[Vec3]) -> list[SeparatingAxis]:
-    """Return the beginnings of the sides of both faces within the other solid."""
-    R, reverse = pair.R, pair.R.transposed_times(-n)
-    top, bottom = pair.a.reach(n), n.dot(pair.p) - pair.b.reach(reverse)
+def _sides_on_a(pair: SolidPair, n: Vec3, of_b: list[Vec3]) -> list[SeparatingAxis]:
+    """Return the beginnings of the sides of the face of b within a."""
+    top = pair.a.reach(n)
     on_a = [x + n * (top - n.dot(x)) for x in of_b]
-    on_b = [x + n * (bottom - n.dot(x)) for x in of_a]
     found = []
     for k, (t, exists) in enumerate(_beginnings(pair.a, on_a)):
         gap = n.dot(of_b[k] + (of_b[(k + 1) % 4] - of_b[k]) * t) - top
         middle = on_a[k] + (on_a[(k + 1) % 4] - on_a[k]) * t + n * (0.5 * gap)
         found.append(SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), middle))
+    return found
+
+
+def _sides_on_b(pair: SolidPair, n: Vec3, of_a: list[Vec3]) -> list[SeparatingAxis]:
+    """Return the beginnings of the sides of the face of a within b."""
+    R = pair.R
+    bottom = n.dot(pair.p) - pair.b.reach(R.transposed_times(-n))
+    on_b = [x + n * (bottom - n.dot(x)) for x in of_a]
+    found = []
     for k, (t, exists) in enumerate(_beginnings(pair.b, [R.transposed_times(x - pair.p) for x in on_b])):
         gap = bottom - n.dot(of_a[k] + (of_a[(k + 1) % 4] - of_a[k]) * t)
         middle = on_b[k] + (on_b[(k + 1) % 4] - on_b[k]) * t - n * (0.5 * gap)
@@ -392,12 +443,12 @@ def _clipped_sides(pair: SolidPair, n: Vec3, of_a: list[Vec3], of_b: list[Vec3])
 
 def _beginnings(solid: ConvexSolid, corners: list[Vec3]) -> list[tuple[Scalar, Scalar]]:
     """Return for each side of a polygon, p + t d from one corner to the next, the t in [0, 1] at which it
-    enters a solid, and whether it does."""
+    enters a solid, and whether it does; a side of no length does not, as the next one begins there, too."""
     assert solid.clip is not None
     found = []
-    for begin, end in solid.clip(corners):
+    for (begin, end), p, q in zip(solid.clip(corners), corners, corners[1:] + corners[:1], strict=True):
         begin, end = maximum(begin, 0.0), minimum(end, 1.0)
-        exists = begin <= end
+        exists = logical_and(begin <= end, logical_not(is_same_place(p, q)))
         found.append((select(exists, begin, 0.0), exists))
     return found
 
@@ -411,23 +462,56 @@ def solid_pair(a: Shape, X_a: Transform, b: Shape, X_b: Transform) -> SolidPair:
     return SolidPair(convex_solid(a), convex_solid(b), R, X_a.inverse_transform_point(X_b.p))
 
 
+class ShiftedSearch(NamedTuple):
+    """A search with b moved away from a by a part of the distance of centres, and the best axis so far."""
+
+    search: Search
+    part: Scalar
+    best: SeparatingAxis
+
+
 def best_separating_axis(pair: SolidPair, reach: Scalar = None) -> SeparatingAxis:
     """Return the separating axis with the greatest separation, in a's coordinates, or any along which they
     are farther apart than `reach` [m]."""
-    R, p = pair.R, pair.p
-    centres = direction(p + R @ pair.b.centre - pair.a.centre, Vec3.unit(2)).unit
+    between = pair.p + pair.R @ pair.b.centre - pair.a.centre
+    centres = direction(between, Vec3.unit(2)).unit
+    first = pair.extreme(-centres)
     beyond = None if reach is None else maximum(reach, MIN_SEPARATED_GAP) + pair.a.margin + pair.b.margin
-    search = nearest_differences(pair, centres, beyond=beyond)
-    n = choose(search.overlaps, centres, direction(search.nearest.point, centres).unit)
-    best = pair.separation_along(n, search.nearest.point, search.on_a())
-    done: Scalar = best.separation > MIN_SEPARATED_GAP
-    for scale in CORE_SCALES:
-        cores = nearest_differences(pair, centres, scale, done)
-        n = choose(cores.overlaps, centres, direction(cores.nearest.point, centres).unit)
-        best = better_of(pair.separation_along(n, cores.nearest.point, cores.on_a()), best)
-        done = logical_or(done, logical_not(cores.overlaps))
-    for axis in pair.a.axes:
-        best = better_of(pair.separation_by_face_of_a(orient_towards(axis, centres)), best)
-    for axis in pair.b.axes:
-        best = better_of(pair.separation_by_face_of_b(orient_towards(R @ axis, centres)), best)
-    return deepest_overlap(pair, search, best)
+    nearest = Nearest(first.w, first.w.dot(first.w), 0.0, Vec3.unit(0))
+    begin = Search((first, first, first), nearest, pair.extreme(-first.w), 0.0)
+    search = nearest_differences(pair, begin, beyond)
+    start = pair.separation_along(centres, first, first.a)
+    best = _axis_found(pair, search, Vec3.zero(), start)
+
+    def refine(best: SeparatingAxis) -> SeparatingAxis:
+        best = _best_of_shifted(pair, search, between, best)
+        for axis in pair.a.axes:
+            best = better_of(pair.separation_by_face_of_a(orient_towards(axis, centres)), best)
+        for axis in pair.b.axes:
+            best = better_of(pair.separation_by_face_of_b(orient_towards(pair.R @ axis, centres)), best)
+        return deepest_overlap(pair, search, best)
+
+    return loop(1, refine, best, until=lambda best: best.separation > MIN_SEPARATED_GAP)
+
+
+def _axis_found(pair: SolidPair, search: Search, shift: Vec3, best: SeparatingAxis) -> SeparatingAxis:
+    """Return the axis between the nearest points of a search with b moved by `shift`, if these are apart."""
+    n = direction(search.nearest.point, best.normal)
+    extreme = Extreme(search.apex.w - shift, search.apex.a)
+    found = pair.separation_along(n.unit, extreme, search.on_a())
+    known = logical_and(logical_not(search.overlaps), n.length > 0.0)
+    return choose(logical_and(known, found.separation > best.separation + SEPARATION_TOLERANCE), found, best)
+
+
+def _best_of_shifted(pair: SolidPair, search: Search, between: Vec3, best: SeparatingAxis) -> SeparatingAxis:
+    """Return the best axis of searches with b moved away from a until they are apart."""
+
+    def shifted(at: ShiftedSearch) -> ShiftedSearch:
+        part = at.part * SHIFT_GROWTH + FIRST_SHIFT
+        shift = between * part
+        begin = at.search.moved(between * (part - at.part))
+        search = nearest_differences(pair._replace(p=pair.p + shift), begin)
+        return ShiftedSearch(search, part, _axis_found(pair, search, shift, at.best))
+
+    begin = ShiftedSearch(search._replace(state=2.0), 0.0, best)
+    return loop(MAX_SHIFTS, shifted, begin, until=lambda at: logical_not(at.search.overlaps)).best

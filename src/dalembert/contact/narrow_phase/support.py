@@ -7,14 +7,16 @@ a direction d is one of its points that lie farthest along d.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, choose
+from dalembert.contact.narrow_phase.candidates import choose
 from dalembert.contact.narrow_phase.forms import (
     BoxForm,
     CylinderForm,
@@ -58,8 +60,8 @@ PATCH_ROTATION: Final = (math.cos(0.5), math.sin(0.5))
 MIN_PATCH_SIZE: Final = 1e-4
 """[m] Points of a surface that are nearer to each other are one point for contact: far less than the size of
 any part that bears a load, and far more than rounding errors."""
-WHOLE_LINE: Final = (-ABSENT_POINT_GAP, ABSENT_POINT_GAP)
-"""The part of a line that no plane cuts, in units of the side of a polygon."""
+WHOLE_SIDE: Final = (0.0, 1.0)
+"""The part of a side of a polygon that no plane cuts."""
 MIN_SQUARE: Final = 1e-30
 """The least square of a length: smaller ones count as this, so that division is finite."""
 
@@ -81,11 +83,6 @@ class ConvexSolid:
     clip: Clip | None = None
     corners: Callable[[Vec3], list[Vec3]] | None = None
 
-    def core(self, d: Vec3, scale: float) -> Vec3:
-        """Return the support of the core, shrunk about its centre by `scale`."""
-        point = self.support(d)
-        return point if scale == 1.0 else self.centre * (1.0 - scale) + point * scale
-
     def patch(self, unit: Vec3) -> list[Vec3]:
         """Return four points of the surface around its farthest point along a unit vector: corners, well
         apart, of a flat face with that normal, counter-clockwise about it.
@@ -102,6 +99,15 @@ def is_same_place(x: Vec3, y: Vec3) -> Scalar:
     apart = x - y
     same: Scalar = apart.dot(apart) < MIN_PATCH_SIZE * MIN_PATCH_SIZE
     return same
+
+
+def is_edge(patch: list[Vec3]) -> Scalar:
+    """Return whether four points of a surface are on a line, in that their area is that of a narrow strip."""
+    one, two = patch[2] - patch[0], patch[3] - patch[1]
+    area = one.cross(two)
+    longer = maximum(one.dot(one), two.dot(two))
+    narrow: Scalar = area.dot(area) < MIN_PATCH_SIZE * MIN_PATCH_SIZE * longer
+    return narrow
 
 
 def _tilted_supports(support: Callable[[Vec3], Vec3], unit: Vec3) -> list[Vec3]:
@@ -220,15 +226,31 @@ def _mesh_form(shape: MeshForm) -> ConvexSolid:
     """Return the solid of a mesh whose vertices are listed by directions and whose faces are rows."""
 
     def clip(corners: list[Vec3]) -> list[Part]:
-        def cut(parts: list[Part], row: Row) -> list[Part]:
-            for normal, offset in shape.planes(row):
-                parts = _cut(parts, normal, offset, corners)
-            return parts
+        middle, radius = _ball_around(corners)
 
-        return shape.plane_rows.fold(cut, [WHOLE_LINE] * len(corners))
+        def cut(parts: list[Part], row: Row) -> list[Part]:
+            planes = shape.planes(row)
+            highest = reduce(maximum, [normal.dot(middle) - offset for normal, offset in planes])
+
+            def cut_by_all(parts: list[Part]) -> list[Part]:
+                for normal, offset in planes:
+                    parts = _cut(parts, normal, offset, corners)
+                return parts
+
+            # Planes above the whole polygon cut nothing.
+            return loop(1, cut_by_all, parts, until=lambda _: highest + radius <= ON_FACE_MARGIN)
+
+        return shape.plane_rows.fold(cut, [WHOLE_SIDE] * len(corners))
 
     support = lambda d: shape.cells.support(shape.number, d)
     return ConvexSolid(support, 0.0, shape.centre, clip=clip)
+
+
+def _ball_around(corners: list[Vec3]) -> tuple[Vec3, Scalar]:
+    """Return the mean of points, and how far the farthest is from it."""
+    middle: Vec3 = reduce(operator.add, corners) * (1.0 / len(corners))
+    apart = [x - middle for x in corners]
+    return middle, sqrt(reduce(maximum, [x.dot(x) for x in apart]))
 
 
 def planes_of(shape: ConvexMesh) -> tuple[Array, Array]:
@@ -265,7 +287,7 @@ def _between_planes(normals: Array, offsets: Array, corners: list[Vec3]) -> list
     def step(parts: list[Part], x: Scalar, y: Scalar, z: Scalar, offset: Scalar) -> list[Part]:
         return _cut(parts, Vec3(x, y, z), offset, corners)
 
-    return _over(np.column_stack([normals, offsets]), step, [WHOLE_LINE] * len(corners))
+    return _over(np.column_stack([normals, offsets]), step, [WHOLE_SIDE] * len(corners))
 
 
 def _cut(parts: list[Part], normal: Vec3, offset: Scalar, corners: list[Vec3]) -> list[Part]:
