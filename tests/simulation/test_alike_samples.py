@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.codegen import default_lanes
+from dalembert.compiler.kernels import DIVERGENT_VECTOR_BYTES
 from dalembert.simulation import alike_samples
 from dalembert.simulation.alike_samples import alike_order
+from dalembert.simulation.step_function import DEFAULT_INTEGRATOR, FEW_POINTS, StepPlan
 
 SAMPLES = 21
 
@@ -70,3 +73,19 @@ def test_samples_with_the_same_points_are_neighbours() -> None:
 def test_samples_without_points_have_an_order() -> None:
     assert sorted(alike_order(np.full((5, 3), -1.0))) == list(range(5))
     assert sorted(alike_order(np.zeros((3, 0)))) == list(range(3))
+
+
+@pytest.mark.parametrize(("boxes", "divergent"), [(1, False), (6, True)])
+def test_scenes_with_many_points_have_narrower_blocks(boxes: int, divergent: bool) -> None:
+    builder = da.ModelBuilder()
+    inertia = da.RigidInertia(1.0, (0.0, 0.0, 0.0), np.eye(3) * 0.01)
+    for k in range(boxes):
+        builder.add_body(f"box{k}", parent="world", joint=da.Free(), inertia=inertia)
+        builder.add_shape(f"box{k}", da.shapes.Box((0.2, 0.2, 0.2)))
+    plan = StepPlan.of(
+        builder.build().with_ground(), da.contact.Rigid(), None, None, None, integrator=DEFAULT_INTEGRATOR
+    )
+    assert (plan.scene.point_count > FEW_POINTS) is divergent
+    kernel = plan.kernel((), ())._kernels.kernel("lanes")
+    widest = default_lanes("float64")
+    assert kernel.info.lanes == (min(widest, DIVERGENT_VECTOR_BYTES // 8) if divergent else widest)

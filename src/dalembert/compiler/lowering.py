@@ -73,7 +73,7 @@ class Recipe:
     of a function of the caller's, from which all is compiled, so that nothing that the function reads can
     change in between, and `tangents` that of dq/dt where functions in the model make it; `state`: that of
     functions in the model for which alone a recipe without a trace of its own, as loops over tables, may be
-    traced.
+    traced; `divergent`: whether samples of a block go through loops of very different lengths.
     """
 
     name: str
@@ -89,6 +89,7 @@ class Recipe:
     traced: Trace | None = None
     tangents: Trace | None = None
     state: str | None = None
+    divergent: bool = False
 
     def record(self) -> Recipe:
         """Return the recipe of what the function computes now; later changes do not affect it."""
