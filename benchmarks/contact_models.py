@@ -286,6 +286,7 @@ def least(call: Any, steps: int) -> float:
 def in_process(cache: Path, limit: float, *arguments: str) -> dict[str, Any]:
     """The result of a measurement in a process of its own, or its error."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # pip writes the bytecode of what it installs
     try:
         done = subprocess.run(
             [sys.executable, __file__, "--measure", *arguments],

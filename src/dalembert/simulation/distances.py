@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,8 +138,15 @@ def compiled_for_pairs(
 
 
 def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
-    """Return a key that identifies a set of pairs of one model."""
-    return hashlib.sha256(repr(pairs).encode()).hexdigest()
+    """Return a key that identifies a set of pairs of one model. A shape of many pairs is written once."""
+    shapes = {id(side.shape): side.shape for pair in pairs for side in (pair.first, pair.second)}
+    numbers = {key: number for number, key in enumerate(shapes)}
+    listed = []
+    for pair in pairs:
+        sides = [(side.body, numbers[id(side.shape)], side.number) for side in (pair.first, pair.second)]
+        coefficients = [getattr(pair, field.name) for field in fields(pair)[2:]]
+        listed.append((*sides, *coefficients))
+    return hashlib.sha256(repr((list(shapes.values()), listed)).encode()).hexdigest()
 
 
 def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:
