@@ -21,10 +21,11 @@ from dalembert.codegen import (
     set_num_threads,
 )
 from dalembert.codegen.cpu import threads
+from dalembert.codegen.memory import split_delivery
 from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing import ArrayArgument, trace
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.program import ArraySpec, Program, Store, Straight
+from dalembert.tracing.program import ArraySpec, Program, Repeat, Store, Straight
 
 
 def _stepping():
@@ -80,6 +81,16 @@ CASES = {
     "large loops": (chain_loops(150), Rollout((("q", 0),), ("base",))),
     "rows": (_rows(), Rollout((("x", 0),), ("push",))),
 }
+
+
+def test_loops_that_only_delivery_needs_are_left_out_of_other_steps():
+    program, rollout = CASES["rows"]
+    needed, late = split_delivery(program, rollout)
+    assert sum(isinstance(item, Repeat) for item in late) >= 2
+    assert {*needed}.isdisjoint(late)
+    repeats = [item for item in program.statements if isinstance(item, Repeat)]
+    assert [item for item in repeats if item in needed] == [x for x in needed if isinstance(x, Repeat)]
+    assert [item for item in repeats if item in late] == [x for x in late if isinstance(x, Repeat)]
 
 
 def test_what_no_step_reads_is_carried_too():

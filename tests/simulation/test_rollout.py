@@ -322,3 +322,25 @@ def test_loops_must_be_closed_at_the_start():
         da.rollout(model, np.stack([q, q + [0.1, 0.0, 0.0]]), np.zeros(3), steps=5, dt=DT)
     fitting = da.constraints.close_loops(model, q, v)
     assert np.isfinite(da.rollout(model, *fitting, steps=5, dt=DT).q).all()
+
+
+def test_contacts_of_every_third_frame_are_those_of_all_frames():
+    builder = da.ModelBuilder()
+    inertia = da.RigidInertia(1.0, (0.0, 0.0, 0.0), np.eye(3) * 0.01)
+    for name in ("lower", "upper"):
+        builder.add_body(name, parent="world", joint=da.Free(), inertia=inertia)
+        builder.add_shape(name, da.shapes.Box((0.2, 0.2, 0.2)))
+    model = builder.build().with_ground(friction=0.8)
+    rng = np.random.default_rng(3)
+    q = np.tile(model.neutral(), (5, 1))
+    q[:, 2], q[:, 9] = 0.15, 0.4
+    v = rng.normal(size=(5, model.nv))
+    options = {"dt": 0.004, "contact": "rigid"}
+    for rows in (slice(0, 5), 0):
+        all_frames = da.rollout(model, q[rows], v[rows], steps=90, **options)
+        third = da.rollout(model, q[rows], v[rows], steps=90, every=3, **options)
+        np.testing.assert_array_equal(third.q, all_frames.q[..., ::3, :])
+        forces, gaps = all_frames.contacts.force.sum(axis=-2), all_frames.contacts.gap.min(axis=-1)
+        assert np.abs(forces).max() > 1.0
+        np.testing.assert_array_equal(third.contacts.force.sum(axis=-2), forces[..., 2::3, :])
+        np.testing.assert_array_equal(third.contacts.gap.min(axis=-1), gaps[..., 2::3])

@@ -7,9 +7,9 @@ reads before writes are determined exactly, by checking every iteration of every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, final
+from typing import Any, ClassVar, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,14 @@ class Place:
     def store(self, writer: Writer, value: Value, position: int, base: Value | None = None) -> None:
         """Store element `position`, counted from the address `base` if that is not the array's."""
         writer.store(value, self.base if base is None else base, position * self.item, self.align)
+
+    def copy(self, writer: Writer, position: int, source: Place, begin: int, length: int) -> None:
+        """Copy elements of another array that lies as this one."""
+        target = writer.address(self.base, position * self.item)
+        start = writer.address(source.base, begin * self.item)
+        writer.declared.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+        given = f"ptr {target}, ptr {start}, i64 {length * self.item}, i1 false"
+        writer.line(f"call void @llvm.memcpy.p0.p0.i64({given})")
 
 
 @final
@@ -212,6 +220,120 @@ class Rollout:
         sizes = {spec.name: spec.size for spec in program.inputs}
         finals = [ArraySpec(f"final {name}", sizes[name]) for name, _ in self.carried]
         return (*finals, REFUSED_STEP)
+
+
+MIN_COPIED_RUN: Final = 16
+"""Adjacent elements from which on a copy is one piece of memory instead of a load and a store for each."""
+
+
+class CopiedRun(NamedTuple):
+    """`length` elements of the array `target` from `position` on, copied from those of `source` from `begin`
+    on."""
+
+    target: str
+    position: int
+    source: str
+    begin: int
+    length: int
+
+    def is_followed_by(self, other: CopiedRun) -> bool:
+        """Return whether another run goes on where this one ends."""
+        end = self.target, self.position + self.length, self.source, self.begin + self.length
+        return end == other[:4]
+
+
+def copied_runs(wanted: Mapping[tuple[str, int], Expression]) -> list[CopiedRun]:
+    """Return the long runs of copies from arrays that the statement does not change, to arrays that it does
+    not read."""
+    leaves = [node for node in live(wanted.values()) if node.op in ("load", "input")]
+    read = {node.data.array if node.op == "load" else node.data[0] for node in leaves}
+    changed = {array for array, _ in wanted}
+    runs: list[CopiedRun] = []
+    for place in sorted(wanted):
+        value = wanted[place]
+        if value.op != "load" or value.data.array in changed or place[0] in read:
+            continue
+        run = CopiedRun(*place, value.data.array, value.data.offset, 1)
+        if runs and runs[-1].is_followed_by(run):
+            runs[-1] = runs[-1]._replace(length=runs[-1].length + 1)
+        else:
+            runs.append(run)
+    return [run for run in runs if run.length >= MIN_COPIED_RUN]
+
+
+# What a step computes for delivery alone.
+#
+# A rollout delivers the outputs of a step only now and then. Loops over rows that nothing but such outputs
+# needs, and copies to these, are left out of all other steps.
+
+
+def split_delivery(program: Program, rollout: Rollout) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
+    """Return the statements that every step needs, and those that only the delivery of its outputs needs,
+    which come after them."""
+    wanted = {program.outputs[number].name for _, number in rollout.carried}
+    delivered = {spec.name for spec in program.outputs} - wanted
+    changed: set[str] = set()
+    needed: list[Statement] = []
+    late: list[Statement] = []
+
+    def keep(statement: Statement) -> None:
+        nonlocal wanted, changed
+        needed.append(statement)
+        wanted, changed = wanted | _reads([statement]), changed | _writes([statement])
+
+    for statement in reversed(program.statements):
+        if isinstance(statement, Straight):
+            copies: list[Store] = []
+            rest: list[Store] = []
+            for store in statement.stores:
+                is_copy = store.array in delivered and not store.value.args
+                is_late = is_copy and changed.isdisjoint(_reads([Straight((store,))]))
+                (copies if is_late else rest).append(store)
+            if copies:
+                late.append(Straight(tuple(copies)))
+            if rest:
+                keep(Straight(tuple(rest)))
+        elif isinstance(statement, Repeat) and wanted.isdisjoint(_writes([statement])):
+            touched = _reads([statement]) | _writes([statement])
+            if changed.isdisjoint(touched):
+                late.append(statement)
+            else:
+                keep(statement)
+        else:
+            keep(statement)
+    return tuple(reversed(needed)), tuple(reversed(late))
+
+
+def _writes(items: Iterable[Straight | Loop | Repeat | Append]) -> set[str]:
+    """Return the names of the arrays and of the sets of rows that statements change."""
+    found: set[str] = set()
+    for item in items:
+        if isinstance(item, Append):
+            found |= {item.to, *(target.array for target, _ in item.values)}
+        elif isinstance(item, Repeat):
+            found |= {*item.empties, *_writes(item.body)}
+        else:
+            found |= {store.array for case in cases_of(item) for store in case}
+    return found
+
+
+def _reads(items: Iterable[Straight | Loop | Repeat | Append]) -> set[str]:
+    """Return the names of the arrays and of the sets of rows that statements read, or write a part of."""
+    found: set[str] = set()
+    for item in items:
+        if isinstance(item, Append):
+            addresses = [item.entry, item.condition, *(source for _, source in item.values)]
+        elif isinstance(item, Repeat):
+            found |= _reads(item.body) | ({item.rows} if item.rows is not None else set())
+            addresses = [flag for flag in (item.until,) if flag is not None]
+        else:
+            cases = cases_of(item)
+            addresses = [address for case in cases for address in _loads(case)]
+            addresses += [store.address for case in cases for store in case]
+            addresses += [flag for k in range(len(cases)) for flag in as_loop(item).flags(k)]
+        found |= {x.index.level for x in addresses if x.index is not None}
+        found |= {x.array for x in addresses}
+    return found
 
 
 def decode_description(data: Mapping[str, Any]) -> dict[str, Any]:

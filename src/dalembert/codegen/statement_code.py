@@ -13,7 +13,15 @@ from typing import Final, Protocol, TypeAlias, final
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
-from dalembert.codegen.memory import Hazards, Place, RowList, Tables, loop_hazards, row_hazards
+from dalembert.codegen.memory import (
+    Hazards,
+    Place,
+    RowList,
+    Tables,
+    copied_runs,
+    loop_hazards,
+    row_hazards,
+)
 from dalembert.codegen.outlining import Outliner, as_number
 from dalembert.codegen.schedule import (
     BREAK_STEP,
@@ -160,8 +168,9 @@ class Context:
     splits a large program into functions; `call` writes elementary functions, `calls` tells whether they
     clobber registers; `sizes` of states; `lists` are the collected sets of rows, `indices` the rows of the
     loops around; `homes` gives the slots of leaves, among the first `taken`, `share` whether results may take
-    their slots (see `allocate`); `entering` is called with the case of a loop that is written next;
-    `copy_address` writes a copy of an address from which addresses of rows come."""
+    their slots (see `allocate`); `contiguous`: whether elements of an array are side by side in memory;
+    `entering` is called with the case of a loop that is written next; `copy_address` writes a copy of an
+    address from which addresses of rows come."""
 
     writer: Writer
     places: dict[str, Place]
@@ -181,6 +190,7 @@ class Context:
     sizes: Mapping[str, int] = field(default_factory=dict)
     lists: dict[str, RowList] = field(default_factory=dict)
     indices: dict[RowIndex, Value] = field(default_factory=dict)
+    contiguous: bool = False
 
     def schedule(self, values: list[Expression]) -> Instructions:
         found = schedule(values, fma=self.writer.fma)
@@ -237,6 +247,10 @@ def emit_straight(
     """
     writer = context.writer
     wanted = {(store.array, store.position): store.value for store in statement.stores}
+    runs = copied_runs(wanted) if context.contiguous and not unstored else []
+    for run in runs:
+        for k in range(run.length):
+            del wanted[run.target, run.position + k]
     instructions = context.schedule(list(wanted.values()))
     nodes = dict(zip(wanted, instructions.roots))
     stored = {place: node for place, node in nodes.items() if place[0] not in unstored}
@@ -276,6 +290,9 @@ def emit_straight(
             store_result(node, value)
             context.outliner.cut_long()
     context.outliner.close()
+    for run in runs:
+        source = context.places[run.source]
+        context.places[run.target].copy(writer, run.position, source, run.begin, run.length)
     sources = {}
     for place, node in nodes.items():
         if place[0] in unstored:

@@ -30,7 +30,7 @@ samples that do alike work can share a block wherever they lie.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -54,6 +54,7 @@ from dalembert.codegen.memory import (
     RowList,
     Tables,
     ranges_to_zero,
+    split_delivery,
     stored_values,
 )
 from dalembert.codegen.outlining import (
@@ -71,7 +72,7 @@ from dalembert.codegen.target import KERNEL_NAME, Target
 from dalembert.errors import ProgramSizeError
 from dalembert.tracing.expression import live
 from dalembert.tracing.graph import check_size
-from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, Statement, Straight
 
 ROW_ORDER: Final = ArraySpec("row order", 0)
 """The last array of a rollout kernel: the places of rows in blocks, integers."""
@@ -199,6 +200,7 @@ class _Kernel:
             spills=Place(spills, self.type.size, self.type.align),
             outliner=self.outliner,
             sizes={spec.name: spec.size for spec in self.program.states},
+            contiguous=True,
             lists={name: RowList(writer.address("%scratch", at)) for name, at in self.lists.items()},
         )
         self._body()
@@ -278,8 +280,9 @@ class _Kernel:
                 found = writer.let(f"select {mask} {new}, {integers} {now}, {integers} {old}")
                 writer.write(integers, found, "%scratch", self.refused_step)
             self._clear()
-            self._statements()
-            self._end_step(self.rollout)
+            needed, late = split_delivery(program, self.rollout)
+            self._statements(needed)
+            self._end_step(self.rollout, late)
             return
         if lanes > 1:
             for number, spec in enumerate(program.inputs):
@@ -290,14 +293,14 @@ class _Kernel:
         self._check()
         self._clear()
         self.scheduler.begin(self.first)
-        sources = self._statements()
+        sources = self._statements(program.statements)
         if lanes > 1:
             self.scheduler.finish(sources, self.offsets)
 
-    def _statements(self) -> dict[tuple[str, int], Source]:
+    def _statements(self, statements: Sequence[Statement]) -> dict[tuple[str, int], Source]:
         """Write the arithmetic; return the sources of the outputs without an array of their own."""
         sources: dict[tuple[str, int], Source] = {}
-        for statement in self.program.statements:
+        for statement in statements:
             if isinstance(statement, Straight):
                 sources = emit_straight(
                     self.context,
@@ -393,10 +396,12 @@ class _Kernel:
             blocks.read(number, here, spec.size, places[spec.name].base, used[spec.name])
             blocks.prefetch(number, here, spec.size, stride)
 
-    def _end_step(self, rollout: Rollout) -> None:
-        """Write the outputs if they are due, carry, close the loop and write the final values."""
+    def _end_step(self, rollout: Rollout, late: Sequence[Statement]) -> None:
+        """Write the outputs if they are due, after the statements that only they need; carry, close the loop
+        and write the final values."""
         writer, program, lanes, places = self.writer, self.program, self.type.lanes, self.context.places
         writer.lines += TIME_DELIVER
+        self._statements(late)
         at = {}
         for number, spec in enumerate(program.outputs):
             stride = writer.read("i64", "%output_steps", 8 * number)
