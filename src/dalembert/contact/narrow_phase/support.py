@@ -7,10 +7,8 @@ a direction d is one of its points that lie farthest along d.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import numpy as np
@@ -28,7 +26,6 @@ from dalembert.contact.narrow_phase.forms import (
 from dalembert.contact.narrow_phase.rounded_shapes import away_from_zero, crossing, half_lengths
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
 from dalembert.scalar import (
-    Row,
     Scalar,
     absolute,
     logical_and,
@@ -44,7 +41,7 @@ from dalembert.spatial import Vec3
 Array = npt.NDArray[np.float64]
 Carry = TypeVar("Carry")
 Part: TypeAlias = tuple[Scalar, Scalar]
-Clip: TypeAlias = Callable[[list[Vec3]], list[Part]]
+Clip: TypeAlias = Callable[[list[Vec3], Vec3], list[Part]]
 
 MAX_UNROLLED_ROWS: Final = 16
 """The number of vertices or faces of a mesh up to which they are searched without a loop."""
@@ -69,16 +66,19 @@ MIN_SQUARE: Final = 1e-30
 @final
 @dataclass(frozen=True, slots=True)
 class ConvexSolid:
-    """A core and a margin; `centre` is inside; `axes` are normals of pairs of opposite flat faces.
+    """A core and a margin; `centre` and `half` edges [m] of a box around the core; `axes` are normals of
+    pairs of opposite flat faces.
 
-    `clip(corners)`, of solids with flat faces: for each side p + t d of a polygon, from one corner to the
-    next, the part (begin, end) of its line that is inside or on the faces, begin > end if no part is.
+    `clip(corners, unit)`, of solids with flat faces, for a polygon that lies on the farthest point along a
+    unit vector, in a plane at right angles to it: for each side p + t d, from one corner to the next, the
+    part (begin, end) of its line that is inside or on the faces, begin > end if no part is.
     `corners`: the solid's own function for `patch`.
     """
 
     support: Callable[[Vec3], Vec3]
     margin: Scalar
     centre: Vec3
+    half: Vec3
     axes: tuple[Vec3, ...] = ()
     clip: Clip | None = None
     corners: Callable[[Vec3], list[Vec3]] | None = None
@@ -88,10 +88,6 @@ class ConvexSolid:
         apart, of a flat face with that normal, counter-clockwise about it.
         """
         return _tilted_supports(self.support, unit) if self.corners is None else self.corners(unit)
-
-    def reach(self, unit: Vec3) -> Scalar:
-        """Return how far the solid reaches along a unit vector."""
-        return self.support(unit).dot(unit) + self.margin
 
 
 def is_same_place(x: Vec3, y: Vec3) -> Scalar:
@@ -131,7 +127,11 @@ def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
 
 def _side_by_side(within: Callable[[Vec3, Vec3], Part]) -> Clip:
     """Return the `clip` of a solid by the part of a line p + t d within it."""
-    return lambda corners: [within(p, q - p) for p, q in zip(corners, corners[1:] + corners[:1], strict=True)]
+
+    def clip(corners: list[Vec3], unit: Vec3) -> list[Part]:
+        return [within(p, q - p) for p, q in zip(corners, corners[1:] + corners[:1], strict=True)]
+
+    return clip
 
 
 def convex_solid(shape: Shape | Form) -> ConvexSolid:
@@ -140,12 +140,16 @@ def convex_solid(shape: Shape | Form) -> ConvexSolid:
 
 
 def _sphere(shape: Sphere) -> ConvexSolid:
-    return ConvexSolid(lambda d: Vec3.zero(), shape.radius, Vec3.zero())
+    return ConvexSolid(lambda d: Vec3.zero(), shape.radius, Vec3.zero(), Vec3.zero())
 
 
 def _capsule(shape: Capsule) -> ConvexSolid:
     half = 0.5 * shape.length
-    return ConvexSolid(lambda d: Vec3(0.0, 0.0, select(d.z < 0.0, -half, half)), shape.radius, Vec3.zero())
+
+    def support(d: Vec3) -> Vec3:
+        return Vec3(0.0, 0.0, select(d.z < 0.0, -half, half))
+
+    return ConvexSolid(support, shape.radius, Vec3.zero(), Vec3(0.0, 0.0, half))
 
 
 def _box(shape: Box) -> ConvexSolid:
@@ -161,7 +165,7 @@ def _box(shape: Box) -> ConvexSolid:
         return _common(_common(parts[0], parts[1]), parts[2])
 
     axes = Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)
-    return ConvexSolid(support, 0.0, Vec3.zero(), axes, _side_by_side(within))
+    return ConvexSolid(support, 0.0, Vec3.zero(), h, axes, _side_by_side(within))
 
 
 def _cylinder(shape: Cylinder) -> ConvexSolid:
@@ -192,7 +196,8 @@ def _cylinder(shape: Cylinder) -> ConvexSolid:
         mantle = select(meets, (-b - root) / a, 1.0), select(meets, (root - b) / a, 0.0)
         return _common(mantle, crossing(p.z, d.z, half + ON_FACE_MARGIN))
 
-    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), _side_by_side(within), corners)
+    box = Vec3(shape.radius, shape.radius, half)
+    return ConvexSolid(support, 0.0, Vec3.zero(), box, (Vec3.unit(2),), _side_by_side(within), corners)
 
 
 def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
@@ -203,7 +208,7 @@ def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
         scale = 1.0 / sqrt(maximum(x * x + y * y + z * z, MIN_SQUARE))
         return Vec3(a * x * scale, b * y * scale, c * z * scale)
 
-    return ConvexSolid(support, 0.0, Vec3.zero())
+    return ConvexSolid(support, 0.0, Vec3.zero(), Vec3(a, b, c))
 
 
 def _mesh(shape: ConvexMesh) -> ConvexSolid:
@@ -214,43 +219,27 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
     def support(d: Vec3) -> Vec3:
         return _farthest(vertices, d)
 
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
     return ConvexSolid(
         support,
         0.0,
-        Vec3(*vertices.mean(axis=0).tolist()),
-        clip=lambda corners: _between_planes(normals, offsets, corners),
+        Vec3(*(0.5 * (low + high)).tolist()),
+        Vec3(*(0.5 * (high - low)).tolist()),
+        clip=lambda corners, unit: _between_planes(normals, offsets, corners),
     )
 
 
 def _mesh_form(shape: MeshForm) -> ConvexSolid:
     """Return the solid of a mesh whose vertices are listed by directions and whose faces are rows."""
 
-    def clip(corners: list[Vec3]) -> list[Part]:
-        middle, radius = _ball_around(corners)
+    def clip(corners: list[Vec3], unit: Vec3) -> list[Part]:
+        def cut(parts: list[Part], normal: Vec3, offset: Scalar) -> list[Part]:
+            return _cut(parts, normal, offset, corners)
 
-        def cut(parts: list[Part], row: Row) -> list[Part]:
-            planes = shape.planes(row)
-            highest = reduce(maximum, [normal.dot(middle) - offset for normal, offset in planes])
-
-            def cut_by_all(parts: list[Part]) -> list[Part]:
-                for normal, offset in planes:
-                    parts = _cut(parts, normal, offset, corners)
-                return parts
-
-            # Planes above the whole polygon cut nothing.
-            return loop(1, cut_by_all, parts, until=lambda _: highest + radius <= ON_FACE_MARGIN)
-
-        return shape.plane_rows.fold(cut, [WHOLE_SIDE] * len(corners))
+        return shape.faces.fold(shape.number, unit, cut, [WHOLE_SIDE] * len(corners))
 
     support = lambda d: shape.cells.support(shape.number, d)
-    return ConvexSolid(support, 0.0, shape.centre, clip=clip)
-
-
-def _ball_around(corners: list[Vec3]) -> tuple[Vec3, Scalar]:
-    """Return the mean of points, and how far the farthest is from it."""
-    middle: Vec3 = reduce(operator.add, corners) * (1.0 / len(corners))
-    apart = [x - middle for x in corners]
-    return middle, sqrt(reduce(maximum, [x.dot(x) for x in apart]))
+    return ConvexSolid(support, 0.0, shape.centre, shape.half, clip=clip)
 
 
 def planes_of(shape: ConvexMesh) -> tuple[Array, Array]:
