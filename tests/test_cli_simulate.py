@@ -401,8 +401,12 @@ def test_neutral_positions_outside_limits_are_not_where_joints_start(capsys, tmp
     facts = told(capsys, path, "--root", "fixed", "--duration", 0.1, "-o", out, "--force")
     assert any('the pose "standing"' in note for note in facts["notes"])
     np.testing.assert_allclose(da.Trajectory.load(out).q[0], 0.5)
-    told(capsys, path, "--root", "fixed", "--pose", "neutral", "--duration", 0.1, "-o", out, "--force")
+    assert not any("beyond" in note for note in facts["notes"])
+    facts = told(
+        capsys, path, "--root", "fixed", "--pose", "neutral", "--duration", 0.1, "-o", out, "--force"
+    )
     np.testing.assert_array_equal(da.Trajectory.load(out).q[0], 0.0)
+    assert any("beyond their limits" in note and "hip0" in note for note in facts["notes"])
 
 
 def test_an_arm_that_motors_hold_does_not_sag(capsys, tmp_path):

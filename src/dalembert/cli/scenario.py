@@ -16,7 +16,7 @@ from dalembert.algorithms.moving_inertia import joint_without_inertia
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.cli import content as files
 from dalembert.cli.parser import Push
-from dalembert.cli.start import in_short, random_velocities, starting_pose
+from dalembert.cli.start import in_short, joints_beyond_limits, random_velocities, starting_pose
 from dalembert.contact.narrow_phase import closest_points
 from dalembert.contact.pairs import ContactPair
 from dalembert.errors import ArgumentError, FileError, UnknownNameError
@@ -106,6 +106,9 @@ def scenario(options: argparse.Namespace) -> Scenario:
         law = None  # the integrators of motion without contact are more accurate
     elif contact != "none" and not pairs:
         notes.append("nothing of it can touch anything")
+    outside = joints_beyond_limits(model, q) if law is not None else []
+    if outside:
+        notes.append(f"joints start beyond their limits, to which contact moves them: {in_short(outside)}")
     servo = _servo(model, q, options, notes)
     q, v = random_velocities(model, q, v, options, notes)
     return Scenario(model, q, v, law, pairs, servo, tuple(notes))
