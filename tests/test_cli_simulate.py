@@ -435,11 +435,13 @@ def test_joints_too_weak_for_the_weight_are_named(capsys, tmp_path):
 
 
 def test_output_says_that_nothing_touched(capsys, tmp_path):
+    """Of 160 points none is recorded that never touched."""
     path = tmp_path / "drop.xml"
-    path.write_text(BALL)
+    boxes = "".join(f'<geom type="box" size=".1 .1 .1" pos="{0.3 * k} 0 0"/>' for k in range(40))
+    path.write_text(BALL.replace('<geom size=".1" mass="2"/>', boxes))
     assert main(["simulate", str(path), "--pose", "high", "--duration", "0.1"]) == 0
     shown = capsys.readouterr().out
-    assert "nothing touched" in shown
+    assert "40 pairs, 0 points; nothing touched" in shown
     assert "deepest overlap" not in shown
 
 

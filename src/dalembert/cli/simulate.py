@@ -178,7 +178,7 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
         up = -np.array([float(x) for x in model.gravity])
         size = float(np.linalg.norm(up))
         world = {"world", *(shape.name for shape in model.world_shapes)} - {""}
-        carried = np.array([not world.isdisjoint(names) for names in contacts.names])
+        carried = np.array([not world.isdisjoint(names) for names in contacts.names], dtype=bool)
         lifted = (
             (contacts.force[..., -1, :, :] @ (up / size if size else up))[..., carried].sum(axis=-1).mean()
         )
