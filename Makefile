@@ -81,7 +81,7 @@ demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 bench: $(STAMP)
-	@status=0; for table in speed counts compile_time large loops derivatives inverse_kinematics transition rollouts simulation physics; do \
+	@status=0; for table in speed counts compile_time large loops derivatives inverse_kinematics transition rollouts simulation physics contact_found; do \
 	  $(BIN)/python benchmarks/$$table.py || status=1; echo; done; exit $$status
 
 docs: $(DOCS)

@@ -19,6 +19,7 @@ import warnings
 import physics_contact
 import physics_drops
 import physics_flight
+import physics_friction
 import physics_peer
 import physics_rolling
 from physics_findings import Finding
@@ -38,7 +39,14 @@ def main() -> int:
     begun = time.perf_counter()
     experiments = [
         item
-        for module in (physics_contact, physics_rolling, physics_drops, physics_flight, physics_peer)
+        for module in (
+            physics_contact,
+            physics_friction,
+            physics_rolling,
+            physics_drops,
+            physics_flight,
+            physics_peer,
+        )
         for item in module.experiments()
         if any(word in item[0] for word in words)
     ]

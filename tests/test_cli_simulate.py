@@ -401,8 +401,48 @@ def test_neutral_positions_outside_limits_are_not_where_joints_start(capsys, tmp
     facts = told(capsys, path, "--root", "fixed", "--duration", 0.1, "-o", out, "--force")
     assert any('the pose "standing"' in note for note in facts["notes"])
     np.testing.assert_allclose(da.Trajectory.load(out).q[0], 0.5)
-    told(capsys, path, "--root", "fixed", "--pose", "neutral", "--duration", 0.1, "-o", out, "--force")
+    assert not any("beyond" in note for note in facts["notes"])
+    facts = told(
+        capsys, path, "--root", "fixed", "--pose", "neutral", "--duration", 0.1, "-o", out, "--force"
+    )
     np.testing.assert_array_equal(da.Trajectory.load(out).q[0], 0.0)
+    assert any("beyond their limits" in note and "hip0" in note for note in facts["notes"])
+
+
+def test_a_body_without_movable_joints_floats(capsys, tmp_path):
+    """The base of a drone: as `da.load` fixes it to the world, nothing of the file would move."""
+    path = tmp_path / "drone.urdf"
+    hull = '<collision><geometry><box size="0.4 0.4 0.1"/></geometry></collision>'
+    mass = '<mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
+    path.write_text(f'<robot name="d"><link name="hull"><inertial>{mass}</inertial>{hull}</link></robot>')
+    facts = told(capsys, path, "--duration", 0.5)
+    assert any("its base floats" in note for note in facts["notes"])
+    assert facts["contact"]["upward_force_at_end"] == pytest.approx(2.0 * 9.81, rel=1e-3)
+    assert main(["simulate", str(path), "--root", "fixed"]) == 2
+    assert "no link moves" in capsys.readouterr().err
+
+
+def test_joints_too_weak_for_the_weight_are_named(capsys, tmp_path):
+    path = tmp_path / "arm.urdf"
+    mass = '<origin xyz="1 0 0"/><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    joint = '<joint name="lift" type="revolute"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/>'
+    limit = '<limit lower="-1" upper="1" velocity="9" effort="{}"/></joint>'
+    for effort, weak in ((19.0, True), (20.0, False)):  # 2 kg at 1 m weigh 19.6 N m
+        links = f'<link name="base"/><link name="rod"><inertial>{mass}</inertial></link>'
+        path.write_text(f'<robot name="arm">{links}{joint}{limit.format(effort)}</robot>')
+        notes = told(capsys, path, "--hold", "--duration", 0.1)["notes"]
+        assert any("cannot carry the weight" in note and "lift" in note for note in notes) == weak
+
+
+def test_output_says_that_nothing_touched(capsys, tmp_path):
+    """Of 160 points none is recorded that never touched."""
+    path = tmp_path / "drop.xml"
+    boxes = "".join(f'<geom type="box" size=".1 .1 .1" pos="{0.3 * k} 0 0"/>' for k in range(40))
+    path.write_text(BALL.replace('<geom size=".1" mass="2"/>', boxes))
+    assert main(["simulate", str(path), "--pose", "high", "--duration", "0.1"]) == 0
+    shown = capsys.readouterr().out
+    assert "40 pairs, 0 points; nothing touched" in shown
+    assert "deepest overlap" not in shown
 
 
 def test_an_arm_that_motors_hold_does_not_sag(capsys, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from dalembert.codegen.cpu.cpu_kernel import compile_object, load_object
 from dalembert.codegen.outlining import cut_points, with_short_blocks
 from dalembert.codegen.schedule import schedule
 from dalembert.codegen.target import target_for
-from dalembert.errors import ProgramSizeError
+from dalembert.errors import CompileError, ProgramSizeError
 from dalembert.tracing import graph as graph_module
 from dalembert.tracing.expression import Expression
 from dalembert.tracing.graph import Graph
@@ -149,6 +150,16 @@ def test_a_function_that_cannot_be_split_is_refused_before_llvm_sees_it(monkeypa
         ProgramSizeError, match=r"one function of .* lines of LLVM text for 1 lanes; at most 200"
     ):
         text_of(program)
+
+
+def test_what_llvm_refuses_is_an_error_of_the_library(monkeypatch):
+    emit = emit_llvm.emit_program
+    broken = lambda *given, **options: replace(emit(*given, **options), text="define void @f() { ret i1 }")
+    with monkeypatch.context() as patch:
+        patch.setattr(emit_llvm, "emit_program", broken)
+        with pytest.raises(CompileError, match=r"LLVM .* refused a kernel"):
+            results(random_straight(3), 1)
+    assert results(random_straight(3), 1)[0] < 0
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

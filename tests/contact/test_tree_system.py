@@ -33,6 +33,20 @@ def coupled_tree(seed: int) -> da.Model:
     return builder.build()
 
 
+def geared_figures() -> da.Model:
+    """A free figure with gears from one of its joints to a joint on the world and to another figure."""
+    rng = np.random.default_rng(7)
+    builder = da.ModelBuilder()
+    for name, parent in (("one", "world"), ("two", "world"), ("three", "world")):
+        joint = da.Free() if name != "three" else Revolute(axis(rng))
+        builder.add_body(name, parent, joint, placement=place(rng), inertia=inertia(rng))
+    for name, parent in (("a", "one"), ("b", "two"), ("c", "three")):
+        builder.add_body(name, parent, Revolute(axis(rng)), placement=place(rng), inertia=inertia(rng))
+    builder.add_coupling("to the world", {"a": 1.0, "three": -2.0})
+    builder.add_coupling("to another", {"a": 1.0, "b": 0.5})
+    return builder.build()
+
+
 class Dense:
     """A random state of a model with random resistances: its system, and A by the mass matrix in body
     coordinates and the rates G v of all joint variables, from the motion of bodies relative to their
@@ -70,7 +84,7 @@ class Dense:
 
 
 TREES = [random_tree(seed, 9, KINDS, branching=0.3 + 0.1 * seed) for seed in range(6)]
-TREES += [coupled_tree(seed) for seed in range(3)] + [da.models.humanoid()]
+TREES += [coupled_tree(seed) for seed in range(3)] + [geared_figures(), da.models.humanoid()]
 
 
 @pytest.fixture(params=range(len(TREES)))

@@ -211,6 +211,12 @@ def test_reading_is_bounded_and_never_waits(tmp_path: Path) -> None:
         read_regular_file(file, limit=4)
     with pytest.raises(FileError, match="cannot be read: No such file"):
         read_regular_file(tmp_path / "missing", limit=5)
+    with pytest.raises(FileError, match=f"nothing in the folder {tmp_path} has such a name"):
+        read_regular_file(tmp_path / "missing", limit=5)
+    with pytest.raises(FileError, match=r'b.stl cannot be read: No such file or directory; nearest: "a.stl"'):
+        read_regular_file(tmp_path / "b.stl", limit=5)
+    with pytest.raises(FileError, match=f"the folder {tmp_path / 'meshes'} does not exist"):
+        read_regular_file(tmp_path / "meshes" / "fine" / "a.stl", limit=5)
     with pytest.raises(FileError, match="is a folder"):
         read_regular_file(tmp_path, limit=5)
     os.mkfifo(tmp_path / "pipe")

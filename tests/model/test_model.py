@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dalembert import models
-from dalembert.errors import ArgumentError, DalembertError, ModelError, UnknownNameError
+from dalembert.errors import ArgumentError, DalembertError, ModelError, OutOfRangeError, UnknownNameError
 from dalembert.model import Frame, Model, ModelBuilder
 from dalembert.model.joints import Free, Revolute, Spherical, UserDefined
 from dalembert.models import random_tree
@@ -69,6 +69,10 @@ def test_unknown_names_are_answered_with_valid_and_nearest_ones() -> None:
         model.bodies["uppr"]
     with pytest.raises(KeyError):
         model.joints["none"]
+    with pytest.raises(OutOfRangeError, match="there is no body 2; they are numbered 0 to 1"):
+        model.bodies[2]
+    with pytest.raises(OutOfRangeError, match="there is no spring 0; the model has none"):
+        model.springs[0]
     with pytest.raises(ArgumentError, match="there is no body 2; bodies are 0 to 1"):
         model.subtree(2)
 

@@ -250,6 +250,24 @@ def test_springs_and_damping_of_joints_are_implicit(law):
         assert found.q[step + 1, 0] == pytest.approx(x, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+def test_a_gear_joins_rods_on_the_world_up_to_the_limit_of_the_follower(law):
+    """Two figures, one of which follows the other: turns are 2 to 1, and the limit at 0.3 rad stops both."""
+    rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), np.diag([1e-3, 1 / 12, 1 / 12]))
+    end = {}
+    for upper in (0.3, 3.0):
+        builder = da.ModelBuilder(gravity=(0.0, 0.0, -G))
+        for name, high in (("a", 9.0), ("c", upper)):
+            limits = da.Limits(lower=-9.0, upper=high)
+            builder.add_body(name, joint=da.Revolute((0, 1, 0)), inertia=rod, limits=limits)
+        builder.add_coupling("gear", {"a": 1.0, "c": -2.0})
+        model = builder.build()
+        end[upper] = da.rollout(model, [0.0], [0.0], steps=500, dt=1e-3, contact=law)
+    assert end[0.3].q[-1, 0] == pytest.approx(0.6, abs=1e-4)
+    free = da.rollout(model, [0.0], [0.0], steps=500, dt=1e-3, integrator="rk4")
+    np.testing.assert_allclose(end[3.0].q, free.q, rtol=0, atol=5e-3)
+
+
 def test_loops_stay_closed_in_the_same_solver():
     """Errors against a finer Runge-Kutta solution halve with the step, gaps of loops fall to a quarter."""
     model = da.models.four_bar()

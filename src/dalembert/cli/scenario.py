@@ -1,8 +1,10 @@
 """`dalembert simulate` builds its scenario here: the model on its ground, its start, contact and servos."""
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
@@ -16,7 +18,7 @@ from dalembert.algorithms.moving_inertia import joint_without_inertia
 from dalembert.algorithms.open_tree import is_constrained
 from dalembert.cli import content as files
 from dalembert.cli.parser import Push
-from dalembert.cli.start import in_short, random_velocities, starting_pose
+from dalembert.cli.start import in_short, joints_beyond_limits, random_velocities, starting_pose
 from dalembert.contact.narrow_phase import closest_points
 from dalembert.contact.pairs import ContactPair
 from dalembert.errors import ArgumentError, FileError, UnknownNameError
@@ -106,6 +108,9 @@ def scenario(options: argparse.Namespace) -> Scenario:
         law = None  # the integrators of motion without contact are more accurate
     elif contact != "none" and not pairs:
         notes.append("nothing of it can touch anything")
+    outside = joints_beyond_limits(model, q) if law is not None else []
+    if outside:
+        notes.append(f"joints start beyond their limits, to which contact moves them: {in_short(outside)}")
     servo = _servo(model, q, options, notes)
     q, v = random_velocities(model, q, v, options, notes)
     return Scenario(model, q, v, law, pairs, servo, tuple(notes))
@@ -147,7 +152,7 @@ def _floor(model: da.Model, q: Array, free: bool, options: argparse.Namespace) -
     if options.no_ground or known or (free and model.world_shapes) or np.isinf(lowest):
         return None
     foot = np.inf if free else float(lowest_of(model.world_shapes, np.eye(3), np.zeros(3)))
-    floor = 0.0 if np.isinf(foot) else round(foot, 6)
+    floor = 0.0 if np.isinf(foot) else round(foot, 6) + 0.0  # no -0.0
     return floor if free or lowest >= floor - MIN_REPORTED_OVERLAP else None
 
 
@@ -181,14 +186,12 @@ def _model_on_its_base(options: argparse.Namespace, notes: list[str]) -> da.Mode
     of two limbs or more, and not of the root, would touch the ground: legs and wheels do, arms and pendulums
     do not.
     """
-    found = files.content([options.file], options)
+    found = _content(options, notes)
     model = found.model
     free = any(isinstance(body.joint, da.Free) for body in model.bodies)
     if found.format != files.FORMATS[".urdf"] or options.root is not None or free or not model.nv:
         return model
-    floating = files.content(
-        [options.file], argparse.Namespace(**{**vars(options), "root": "floating"})
-    ).model
+    floating = files.content([options.file], _floating(options)).model
     root = floating.bodies[0]
     if root.name == WORLD_LINK:
         return model
@@ -203,6 +206,25 @@ def _model_on_its_base(options: argparse.Namespace, notes: list[str]) -> da.Mode
         return model
     notes.append(f"its base floats, since it stands on {in_short(limbs)} (--root fixed holds it)")
     return floating
+
+
+def _floating(options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options with a root that floats."""
+    return argparse.Namespace(**{**vars(options), "root": "floating"})
+
+
+def _content(options: argparse.Namespace, notes: list[str]) -> files.Content:
+    """Read the file; the root of a URDF file without any movable joint floats, such as that of a drone."""
+    try:
+        return files.content([options.file], options)
+    except files.NotUnderstood:
+        if options.root is not None or Path(options.file).suffix.lower() != ".urdf":
+            raise
+        with contextlib.suppress(files.NotUnderstood):
+            found = files.content([options.file], _floating(options))
+            notes.append("its base floats, since it has no joint that moves")
+            return found
+        raise
 
 
 def _bodies_that_stand(model: da.Model, options: argparse.Namespace) -> list[str]:
@@ -345,5 +367,15 @@ def _servo(model: da.Model, q: Array, options: argparse.Namespace, notes: list[s
     time = 0.0 if model.time_dependent else None
     held = gravity_forces(model, q.tolist(), time=time)
     passive = passive_forces(model, q.tolist(), [0.0] * model.nv)
+    needed = np.abs(np.array(held) - np.array(passive))
+    weak = [
+        body.joint_name
+        for body in model.bodies
+        if body.joint_name not in limp
+        and (kp[body.v_slice] > 0.0).any()
+        and (needed[body.v_slice] > np.array(bounds_of(body, "effort"))).any()
+    ]
+    if weak:
+        notes.append(f"joints cannot carry the weight within their effort limits: {in_short(weak)}")
     sag = [(w - p) / k if k > 0.0 else 0.0 for w, p, k in zip(held, passive, kp.tolist(), strict=True)]
     return da.control.Servo(kp=kp, kd=0.1 * kp, q_ref=np.array(integrate(model, q.tolist(), sag)))

@@ -173,12 +173,12 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
         "contact": None,
     }
     contacts = trajectory.contacts
-    if contacts is not None and len(contacts) and len(trajectory) > 1:
+    if chosen.pairs and contacts is not None and len(trajectory) > 1:
         pressed = np.linalg.norm(contacts.force, axis=-1) > 0.0
         up = -np.array([float(x) for x in model.gravity])
         size = float(np.linalg.norm(up))
         world = {"world", *(shape.name for shape in model.world_shapes)} - {""}
-        carried = np.array([not world.isdisjoint(names) for names in contacts.names])
+        carried = np.array([not world.isdisjoint(names) for names in contacts.names], dtype=bool)
         lifted = (
             (contacts.force[..., -1, :, :] @ (up / size if size else up))[..., carried].sum(axis=-1).mean()
         )
@@ -188,7 +188,7 @@ def _facts(chosen: Scenario, trajectory: da.Trajectory, options: argparse.Namesp
             "points": len(contacts),
             "touching_at_end": int(pressed[..., -1, :].sum(axis=-1).max()),
             "most_touching": int(pressed.sum(axis=-1).max()),
-            "deepest_overlap": max(0.0, -float(contacts.gap.min())),
+            "deepest_overlap": max(0.0, -float(contacts.gap.min(initial=0.0))),
             "upward_force_at_end": finite(lifted),
             "weight": size * float(model.total_mass),
         }
@@ -221,9 +221,11 @@ def _tell(chosen: Scenario, trajectory: da.Trajectory, facts: dict[str, Any]) ->
         size = f"{contact['pairs']} pairs, {contact['points']} points"
         now, most = contact["touching_at_end"], contact["most_touching"]
         up, weight = _number(contact["upward_force_at_end"]), _number(contact["weight"])
-        say(f"contact         {contact['law']}, {size}; touching at the end {now}, at most {most}")
-        say(f"deepest overlap {contact['deepest_overlap'] * 1e3:.3f} mm, in the frames that were kept")
-        say(f"upward force    {up} N at the end; weight {weight} N")
+        touched = f"touching at the end {now}, at most {most}" if most else "nothing touched"
+        say(f"contact         {contact['law']}, {size}; {touched}")
+        if most:
+            say(f"deepest overlap {contact['deepest_overlap'] * 1e3:.3f} mm, in the frames that were kept")
+            say(f"upward force    {up} N at the end; weight {weight} N")
     if facts["failed"]:
         first = trajectory.cause.ravel()[np.argmax(trajectory.failed.ravel())]
         say(f"failed          {facts['failed']} of {samples}: {first}")

@@ -29,6 +29,9 @@ RANDOM_VELOCITY_STD: Final = 0.5
 STANDING_POSES: Final = ("standing", "stand", "half_sitting", "home", "default", "ready")
 """Beginnings of the names of poses in which robots stand or wait, the first that a file has is taken: names
 in the files of example-robot-data, MuJoCo Menagerie and MoveIt."""
+MIN_REPORTED_EXCESS: Final = 1e-3
+"""Joints that start this far [rad, m] beyond a limit are reported: numbers in files have three or four
+digits."""
 LIMIT_MARGIN: Final = 0.05
 """Distance from its limit [rad, m] at which a joint starts whose neutral position is outside: above the sag
 of the servos, at most a tenth of the range."""
@@ -84,6 +87,18 @@ def _within_limits(model: da.Model, notes: list[str]) -> Array:
         notes.append(f"joints start inside their limits, not at their neutral position: {in_short(moved)}")
         return q
     return np.array(model.neutral())
+
+
+def joints_beyond_limits(model: da.Model, q: Array) -> list[str]:
+    """Return the names of the joints of one coordinate that are outside their limits at q."""
+    found = []
+    for body in model.bodies:
+        if body.dependence is None and body.nq == body.nv == 1:
+            own = float(q[body.q_slice][0])
+            low, high = bounds_of(body, "lower")[0], bounds_of(body, "upper")[0]
+            if not low - MIN_REPORTED_EXCESS <= own <= high + MIN_REPORTED_EXCESS:
+                found.append(body.joint_name)
+    return found
 
 
 def _keyframe_velocities(model: da.Model, name: str, options: argparse.Namespace) -> Array:

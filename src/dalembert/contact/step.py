@@ -345,7 +345,7 @@ def _balance_trees(
         energy = target.energy - maximum(lifted - target.taken, minimum(lifted, 0.0))
         excess, left = _excess(earlier, total - energy, energy)
         left = left * _at_most(target.earlier, energy)
-        added: list[Scalar] = [0.0] * root.nv
+        added: list[Scalar] = []
         if isinstance(root.joint, Free):
             now, kept = _rigid_motion(carried, momenta[root]), maximum(total - excess, 0.0)
             ratio = excess / maximum(total - energy, excess + 1e-300)
@@ -364,7 +364,8 @@ def _balance_trees(
         accounts.append(left)
         for k in _variables(bodies):
             result[k] = result[k] * s
-        result[root.v_slice] = [a + b for a, b in zip(result[root.v_slice], added, strict=True)]
+        for k, more in enumerate(added, start=root.v_slice.start):
+            result[k] = result[k] + more
     return Balance(result, accounts)
 
 

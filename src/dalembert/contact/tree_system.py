@@ -294,7 +294,7 @@ class TreeSystem:
             for k in members:  # here, where they are used: all at first, they would be spilled
                 for hessian in added.get(k, ()):
                     inertias[k] = inertias[k] + hessian
-            if first in free:
+            if first in free and len(members) == FREEDOMS:  # more where a gear ties the figure to another
                 parts.append(FreePart.of(members, self.arcs, free[first], inertias[members[-1]]))
             else:
                 parts.append(ArcPart.of(members, self._unknown_arcs(), inertias, terms))

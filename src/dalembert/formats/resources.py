@@ -11,10 +11,12 @@ of writers.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, final, get_args
 from urllib.parse import unquote
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """Larger model and motion files are rejected before they are read."""
+MAX_NAMES_COMPARED: Final = 10_000
+"""Names in a folder that are compared with that of a file that does not exist, which takes 0.1 s."""
 MAX_NAME_LENGTH: Final = 4096
 """Longer names of files are refused."""
 
@@ -225,11 +229,24 @@ def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
             raise
         return stream
     except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror}") from error
+        remedy = _names_like(file) if isinstance(error, FileNotFoundError) else ""
+        raise FileError(f"{file} cannot be read: {error.strerror}{remedy}") from error
     except ValueError as error:  # a NUL character or a lone surrogate in the name
         if isinstance(error, FileError):
             raise
         raise FileError(f"{str(file)!r} cannot be read: {error}") from error
+
+
+def _names_like(file: Path) -> str:
+    """Return the remedy for a file that does not exist: names like its own, or which folder is missing."""
+    missing = next((folder for folder in reversed(file.parents) if not folder.is_dir()), None)
+    if missing is not None:
+        return f"; the folder {missing} does not exist"
+    with contextlib.suppress(OSError), os.scandir(file.parent) as entries:
+        names = [entry.name for entry in islice(entries, MAX_NAMES_COMPARED)]
+        if near := difflib.get_close_matches(file.name, names, n=3, cutoff=0.6):
+            return "; nearest: " + ", ".join(f'"{name}"' for name in near)
+    return f"; nothing in the folder {file.parent.resolve()} has such a name"
 
 
 def _refuse_unless_regular(file: Path, status: os.stat_result) -> None:

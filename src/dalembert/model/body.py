@@ -347,9 +347,8 @@ class Named(Sequence[Item]):
         try:
             return self._items[key]
         except IndexError:
-            raise OutOfRangeError(
-                f"there is no {self._kind} {key}; they are numbered 0 to {len(self) - 1}"
-            ) from None
+            known = f"they are numbered 0 to {len(self) - 1}" if self._items else "the model has none"
+            raise OutOfRangeError(f"there is no {self._kind} {key}; {known}") from None
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)

@@ -374,7 +374,8 @@ class ModelBuilder:
         Each point is (name, (x, y, z)): the name of a body, of a frame or "world", and a point in its
         coordinates [m]. The tension is k x + d dl/dt, with `stiffness` k [N/m], `damping` d [N s/m] and the
         length x beyond `rest_length` [m]: a number, by default the length in the neutral configuration, or
-        the two lengths between which the spring is slack: (0, l) is an elastic rope.
+        the two lengths between which the spring is slack: (0, l) without damping is an elastic rope. The
+        damper acts at every length.
 
         `joints` instead of points: a path whose length is the sum of coefficients times the positions of
         joints, a fixed tendon of MJCF. `weights`: factors of the lengths of the lines from point to point, 1
