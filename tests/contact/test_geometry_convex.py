@@ -284,3 +284,19 @@ def test_the_number_of_points_is_that_of_the_shapes(vertices: int, other: da.sha
     assert len(mesh.vertices) == vertices
     X, shape = da.Transform.identity(), other or mesh
     assert point_count(shape, mesh) == len(closest_points(shape, X, mesh, X))
+
+
+@pytest.mark.parametrize("depth", [1e-7, 1e-5, 1e-3, 5e-3])
+def test_the_overlap_of_meshes_is_the_least_depth_of_their_difference(depth):
+    """Which is a polyhedron: its nearest face, from all differences of corners."""
+    rng = np.random.default_rng(41)
+    for _ in range(20):
+        A, B = random_poses(1, 0.1, rng), random_poses(1, 3.0, rng)
+        of_a, of_b = SMALL.vertices @ A.R[:, :, 0].T, LARGE.vertices @ B.R[:, :, 0].T
+        differences = of_b[:, None] - of_a
+        faces = ConvexHull(differences.reshape(-1, 3)).equations
+        # With b moved by t u the separation is the greatest offset - t normal . u of all faces.
+        rates = faces[:, :3] @ B.p[:, 0]
+        t = ((depth + faces[:, 3]) / rates)[rates < 0.0].min()
+        points = points_between(SMALL, Poses(A.R, 0.0 * A.p), LARGE, Poses(B.R, t * B.p))
+        np.testing.assert_allclose(points.least, -depth, atol=1e-9)

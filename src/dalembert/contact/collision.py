@@ -20,6 +20,7 @@ import numpy.typing as npt
 from dalembert import scalar
 from dalembert.contact.contacts import BodyPairs, Contacts, friction_across, listed_contacts, turning_friction
 from dalembert.contact.narrow_phase import point_count
+from dalembert.contact.narrow_phase.boxes import best_face
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint
 from dalembert.contact.narrow_phase.closest import TABLE
 from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat
@@ -179,8 +180,9 @@ def _may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
 
 
 def _boxes_may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
-    """Return whether the ball around each shape meets the box around the other."""
-    return logical_and(a.may_reach(i, b.balls[k]), b.may_reach(k, a.balls[i]))
+    """Return whether no face of the boxes around two shapes separates these by more than they may travel."""
+    R, p = a.frame(i).R.transpose() @ b.frame(k).R, a.from_centre(i, b.balls[k].centre)
+    return best_face(p, R, a.half(i), b.half(k)).separation <= a.travel(i) + b.travel(k)
 
 
 def _points_between(a: ShapeRows, i: Row, b: ShapeRows, k: Row, reach: Scalar) -> list[ContactPoint]:

@@ -96,8 +96,6 @@ def sizes_of(shape: Shape, form: Key) -> list[float]:
         case ConvexMesh() if form is CornersForm:
             missing = MAX_GROUND_VERTICES - len(shape.vertices)
             return [x for vertex in [*shape.vertices, *[shape.vertices[-1]] * missing] for x in vertex]
-        case ConvexMesh():
-            return [float(x) for x in np.mean(shape.vertices, axis=0)]
         case HeightField():
             return [float(len(shape.heights)), float(len(shape.heights[0])), *shape.size]
     return []
@@ -235,9 +233,7 @@ class ShapeRows:
 
     def may_reach(self, row: Row, ball: Ball) -> Scalar:
         """Return whether a ball may touch the box around a shape; that of a height field has no bottom."""
-        pose = self._bodies.pose[self.body[row]]
-        x = self._placement_at(row).inverse_transform_point(pose.inverse_transform_point(ball.centre))
-        x, half = x - _vec(self._centre, row), _vec(self._half, row)
+        x, half = self.from_centre(row, ball.centre), self.half(row)
         height = x.z if self.form_type is HeightField else absolute(x.z)
         outside = Vec3(
             maximum(absolute(x.x) - half.x, 0.0),
@@ -246,6 +242,16 @@ class ShapeRows:
         )
         reach = ball.radius + self.travel(row)
         return outside.dot(outside) < reach * reach
+
+    def from_centre(self, row: Row, point: Vec3) -> Vec3:
+        """Return a point of the world seen from the centre of the box around a shape, in the shape's axes."""
+        pose = self._bodies.pose[self.body[row]]
+        x = self._placement_at(row).inverse_transform_point(pose.inverse_transform_point(point))
+        return x - _vec(self._centre, row)
+
+    def half(self, row: Row) -> Vec3:
+        """Return the half edges of the box around a shape."""
+        return _vec(self._half, row)
 
     def form(self, row: Row) -> Form:
         """Return the form of a solid."""
@@ -259,7 +265,8 @@ class ShapeRows:
                 self.rows.numbers([float(k) for k in range(len(self._table.bodies))])[row],
                 planes[row],
                 lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane, k, 4)],
-                Vec3(*numbers),
+                _vec(self._centre, row),
+                self.half(row),
             )
         found: Form = self.form_type(*numbers)  # type: ignore[assignment]
         return found

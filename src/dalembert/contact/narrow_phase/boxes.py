@@ -187,6 +187,12 @@ def box_box(a: Box, X_a: Transform, b: Box, X_b: Transform) -> list[ContactPoint
     ]
 
 
+def best_face(p: Vec3, R: Mat3, h_a: Vec3, h_b: Vec3) -> Axis:
+    """Return the normal of a face of two boxes along which they are farthest apart: half edges h_a and h_b,
+    the centre of b at p in the frame of a."""
+    return _best([_face_of_a(p, R, h_a, h_b), _face_of_b(p, R, h_a, h_b)])
+
+
 def _is_better(separation: Scalar, than: Scalar, least: Scalar) -> Scalar:
     """Return whether an axis beats a preferred one by more than the preference."""
     return separation > than + (absolute(than) * RELATIVE_AXIS_PREFERENCE + least)

@@ -60,13 +60,14 @@ class CornersForm(NamedTuple):
 
 class MeshForm(NamedTuple):
     """A convex mesh: its vertices by cells of directions, and its number there; a few planes a row, each an
-    outward unit normal and the distance from the origin; the mean of the vertices."""
+    outward unit normal and the distance from the origin; centre and half edges of a box around it."""
 
     cells: DirectionCells
     number: Scalar
     plane_rows: Rows
     planes: Callable[[Row], list[tuple[Vec3, Scalar]]]
     centre: Vec3
+    half: Vec3
 
 
 Form: TypeAlias = SphereForm | RoundedForm | BoxForm | EllipsoidForm | CylinderForm | CornersForm | MeshForm

@@ -69,7 +69,8 @@ MIN_SQUARE: Final = 1e-30
 @final
 @dataclass(frozen=True, slots=True)
 class ConvexSolid:
-    """A core and a margin; `centre` is inside; `axes` are normals of pairs of opposite flat faces.
+    """A core and a margin; `centre` and `half` edges [m] of a box around the core; `axes` are normals of
+    pairs of opposite flat faces.
 
     `clip(corners)`, of solids with flat faces: for each side p + t d of a polygon, from one corner to the
     next, the part (begin, end) of its line that is inside or on the faces, begin > end if no part is.
@@ -79,6 +80,7 @@ class ConvexSolid:
     support: Callable[[Vec3], Vec3]
     margin: Scalar
     centre: Vec3
+    half: Vec3
     axes: tuple[Vec3, ...] = ()
     clip: Clip | None = None
     corners: Callable[[Vec3], list[Vec3]] | None = None
@@ -140,12 +142,16 @@ def convex_solid(shape: Shape | Form) -> ConvexSolid:
 
 
 def _sphere(shape: Sphere) -> ConvexSolid:
-    return ConvexSolid(lambda d: Vec3.zero(), shape.radius, Vec3.zero())
+    return ConvexSolid(lambda d: Vec3.zero(), shape.radius, Vec3.zero(), Vec3.zero())
 
 
 def _capsule(shape: Capsule) -> ConvexSolid:
     half = 0.5 * shape.length
-    return ConvexSolid(lambda d: Vec3(0.0, 0.0, select(d.z < 0.0, -half, half)), shape.radius, Vec3.zero())
+
+    def support(d: Vec3) -> Vec3:
+        return Vec3(0.0, 0.0, select(d.z < 0.0, -half, half))
+
+    return ConvexSolid(support, shape.radius, Vec3.zero(), Vec3(0.0, 0.0, half))
 
 
 def _box(shape: Box) -> ConvexSolid:
@@ -161,7 +167,7 @@ def _box(shape: Box) -> ConvexSolid:
         return _common(_common(parts[0], parts[1]), parts[2])
 
     axes = Vec3.unit(0), Vec3.unit(1), Vec3.unit(2)
-    return ConvexSolid(support, 0.0, Vec3.zero(), axes, _side_by_side(within))
+    return ConvexSolid(support, 0.0, Vec3.zero(), h, axes, _side_by_side(within))
 
 
 def _cylinder(shape: Cylinder) -> ConvexSolid:
@@ -192,7 +198,8 @@ def _cylinder(shape: Cylinder) -> ConvexSolid:
         mantle = select(meets, (-b - root) / a, 1.0), select(meets, (root - b) / a, 0.0)
         return _common(mantle, crossing(p.z, d.z, half + ON_FACE_MARGIN))
 
-    return ConvexSolid(support, 0.0, Vec3.zero(), (Vec3.unit(2),), _side_by_side(within), corners)
+    box = Vec3(shape.radius, shape.radius, half)
+    return ConvexSolid(support, 0.0, Vec3.zero(), box, (Vec3.unit(2),), _side_by_side(within), corners)
 
 
 def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
@@ -203,7 +210,7 @@ def _ellipsoid(shape: Ellipsoid) -> ConvexSolid:
         scale = 1.0 / sqrt(maximum(x * x + y * y + z * z, MIN_SQUARE))
         return Vec3(a * x * scale, b * y * scale, c * z * scale)
 
-    return ConvexSolid(support, 0.0, Vec3.zero())
+    return ConvexSolid(support, 0.0, Vec3.zero(), Vec3(a, b, c))
 
 
 def _mesh(shape: ConvexMesh) -> ConvexSolid:
@@ -214,10 +221,12 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
     def support(d: Vec3) -> Vec3:
         return _farthest(vertices, d)
 
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
     return ConvexSolid(
         support,
         0.0,
-        Vec3(*vertices.mean(axis=0).tolist()),
+        Vec3(*(0.5 * (low + high)).tolist()),
+        Vec3(*(0.5 * (high - low)).tolist()),
         clip=lambda corners: _between_planes(normals, offsets, corners),
     )
 
@@ -243,7 +252,7 @@ def _mesh_form(shape: MeshForm) -> ConvexSolid:
         return shape.plane_rows.fold(cut, [WHOLE_SIDE] * len(corners))
 
     support = lambda d: shape.cells.support(shape.number, d)
-    return ConvexSolid(support, 0.0, shape.centre, clip=clip)
+    return ConvexSolid(support, 0.0, shape.centre, shape.half, clip=clip)
 
 
 def _ball_around(corners: list[Vec3]) -> tuple[Vec3, Scalar]:
