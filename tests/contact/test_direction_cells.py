@@ -11,7 +11,10 @@ from scipy.spatial import ConvexHull
 from tests.codegen.sample_programs import bits, run
 
 from dalembert.codegen import compile_program
-from dalembert.contact.narrow_phase.direction_cells import CELLS_PER_EDGE, DirectionCells
+from dalembert.contact.narrow_phase.direction_cells import CELLS_PER_EDGE, DirectionCells, FaceCells
+from dalembert.contact.narrow_phase.forms import MeshForm
+from dalembert.contact.narrow_phase.support import convex_solid, planes_of
+from dalembert.model.shapes import ConvexMesh
 from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 from dalembert.tracing import ArrayArgument, trace
@@ -121,3 +124,34 @@ def test_any_direction_gives_a_vertex_of_the_mesh(dtype: str, lanes: int) -> Non
     for vertices, rows in zip(meshes, found, strict=True):
         own = {tuple(vertex) for vertex in vertices.astype(dtype)}
         assert {tuple(row) for row in rows} <= own
+
+
+@pytest.mark.parametrize("name", ["nine vertices", "many vertices", "grid box"])
+def test_the_planes_around_the_farthest_point_clip_as_all_planes_do(name: str) -> None:
+    """Of polygons on a mesh: on its faces, and on corners, a little tilted from faces or not."""
+    mesh = ConvexMesh(MESHES[name])
+    vertices, (normals, offsets) = np.array(mesh.vertices), planes_of(mesh)
+    cells, faces = DirectionCells.of([vertices]), FaceCells.of([(vertices, normals, offsets)])
+    form = MeshForm(cells, faces, 0.0, Vec3(0.0, 0.0, 0.0), Vec3(1.0, 1.0, 1.0))
+    rng = np.random.default_rng(9)
+    tilted = normals + rng.normal(size=normals.shape) * rng.choice([0.0, 1e-4, 1e-2, 1.0], (len(normals), 1))
+    n = np.concatenate([normals, tilted])
+    n /= np.linalg.norm(n, axis=1, keepdims=True)
+    top = farthest(vertices, n)
+    across = np.cross(n, rng.normal(size=n.shape))
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    other = np.cross(n, across)
+    middle = top + 0.05 * rng.normal(size=n.shape)
+    middle -= n * np.sum(n * (middle - top), axis=1, keepdims=True)
+    square = ((1, 1), (-1, 1), (-1, -1), (1, -1))
+    corners = [Vec3(*(middle + 0.1 * (x * across + y * other)).T) for x, y in square]
+    few, every = (convex_solid(solid).clip(corners, Vec3(*n.T)) for solid in (form, mesh))
+    found = 0
+    for (begin, end), (first, last) in zip(few, every, strict=True):
+        is_there = np.maximum(first, 0.0) <= np.minimum(last, 1.0)
+        np.testing.assert_array_equal(np.maximum(begin, 0.0) <= np.minimum(end, 1.0), is_there)
+        for x, y in ((begin, first), (end, last)):
+            within = is_there & (y >= 0.0) & (y <= 1.0)
+            np.testing.assert_allclose(x[within], y[within], atol=1e-12)
+            found += within.sum()
+    assert found > len(normals)

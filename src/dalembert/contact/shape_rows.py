@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
-from dalembert.contact.narrow_phase.direction_cells import DirectionCells
+from dalembert.contact.narrow_phase.direction_cells import DirectionCells, FaceCells
 from dalembert.contact.narrow_phase.forms import (
     BoxForm,
     CornersForm,
@@ -128,15 +128,15 @@ class ShapeTable:
     centres: Array
     halves: Array
     radii: Array
-    pieces: tuple[Pieces, ...] = ()
-    vertices: tuple[Array, ...] = ()
+    heights: Pieces | None = None
+    meshes: tuple[ConvexMesh, ...] = ()
 
     @staticmethod
     def of(form: Key, placed: Sequence[Placed], body_count: int) -> ShapeTable:
         shapes = [item.shape for item in placed]
         centres, halves, radii = (np.array(x, float) for x in zip(*map(bounds_of, shapes), strict=True))
         frames = [shape.placement.as_transform() for shape in shapes]
-        pieces = zip(*(_pieces_of(shape, form) for shape in shapes), strict=True)
+        heights = [np.ravel(shape.heights)[:, None] for shape in shapes if isinstance(shape, HeightField)]
         return ShapeTable(
             form,
             [body_count if item.body == WORLD else item.body for item in placed],
@@ -145,33 +145,19 @@ class ShapeTable:
             centres,
             halves,
             radii,
-            tuple(map(Pieces.of, pieces)),
-            tuple(np.array(x.vertices) for x in shapes if isinstance(x, ConvexMesh) and form is MeshForm),
+            Pieces.of(heights) if heights else None,
+            tuple(x for x in shapes if isinstance(x, ConvexMesh) and form is MeshForm),
         )
 
     @cached_property
     def cells(self) -> DirectionCells:
         """The vertices of meshes by cells of directions."""
-        return DirectionCells.of(self.vertices)
+        return DirectionCells.of([np.array(mesh.vertices) for mesh in self.meshes])
 
-
-def _pieces_of(shape: Shape, form: Key) -> list[Array]:
-    """Return the planes of a mesh, the heights of a height field."""
-    if form is MeshForm and isinstance(shape, ConvexMesh):
-        return [_in_rows(np.column_stack(planes_of(shape)))]
-    return [np.ravel(shape.heights)[:, None]] if isinstance(shape, HeightField) else []
-
-
-ITEMS_PER_ROW: Final = 4
-"""Planes of a mesh in a row: of a few, the best is found while that of the rows before is."""
-
-
-def _in_rows(items: Array) -> Array:
-    """Return items (n, k) with several a row; the last one repeated fills the last row."""
-    missing = -len(items) % ITEMS_PER_ROW
-    return np.concatenate([items, np.repeat(items[-1:], missing, axis=0)]).reshape(
-        -1, ITEMS_PER_ROW * items.shape[1]
-    )
+    @cached_property
+    def faces(self) -> FaceCells:
+        """The planes of meshes by cells of directions."""
+        return FaceCells.of([(np.array(mesh.vertices), *planes_of(mesh)) for mesh in self.meshes])
 
 
 # Shapes at a configuration.
@@ -210,7 +196,6 @@ class ShapeRows:
         self._sizes = self._columns(table.sizes)
         self._centre, self._half = self._columns(table.centres), self._columns(table.halves)
         self._radius = self.rows.numbers(table.radii.tolist())
-        self._pieces = [self._piece_rows(piece) for piece in table.pieces]
         self.balls = self.rows.each(self._ball)
         self.planes = self.rows.each(self._plane)
 
@@ -259,12 +244,10 @@ class ShapeRows:
         if self.form_type is CornersForm:
             return CornersForm(tuple(Vec3(*numbers[k : k + 3]) for k in range(0, len(numbers), 3)))
         if self.form_type is MeshForm:
-            [(planes, plane)] = self._pieces
             return MeshForm(
                 self._table.cells,
+                self._table.faces,
                 self.rows.numbers([float(k) for k in range(len(self._table.bodies))])[row],
-                planes[row],
-                lambda k: [(Vec3(*x), offset) for *x, offset in _groups(plane, k, 4)],
                 _vec(self._centre, row),
                 self.half(row),
             )
@@ -274,15 +257,10 @@ class ShapeRows:
     def terrain(self, row: Row) -> Terrain:
         """Return the terrain of a height field."""
         rows, columns, x, y = (column[row] for column in self._sizes)
-        heights = self._table.pieces[0]
+        heights = self._table.heights
+        assert heights is not None
         start = self.rows.numbers([float(k) for k in heights.first])[row]
         return Terrain(heights.values.ravel(), rows, columns, (x, y), start)
-
-    def _piece_rows(self, pieces: Pieces) -> tuple[Family[Rows], list[Family[Scalar]]]:
-        """Return the rows of each shape among those of all, and the columns of these."""
-        rows = scalar.rows(len(pieces.values), like=self._like)
-        columns = rows.columns(pieces.values.tolist())
-        return self.rows.ranges(rows, pieces.first, pieces.counts), columns
 
     def _placement_at(self, row: Row) -> Transform:
         numbers = [column[row] for column in self._placement]
@@ -290,11 +268,6 @@ class ShapeRows:
 
     def _columns(self, numbers: Array) -> list[Family[Scalar]]:
         return self.rows.columns(numbers.tolist())
-
-
-def _groups(columns: Sequence[Family[Scalar]], row: Row, size: int) -> list[list[Scalar]]:
-    numbers = [column[row] for column in columns]
-    return [numbers[k : k + size] for k in range(0, len(numbers), size)]
 
 
 def _vec(columns: Sequence[Family[Scalar]], row: Row) -> Vec3:

@@ -266,42 +266,45 @@ def _contact_area(pair: SolidPair, best: SeparatingAxis) -> list[SeparatingAxis]
     nothing_on_b = logical_or(is_corner, b_is_edge)
     absent = [SeparatingAxis(n, ABSENT_POINT_GAP, best.middle)] * 4
     return [
-        *loop(1, lambda _: _sides_on_a(pair, n, of_b), absent, until=lambda _: nothing_on_a),
-        *loop(1, lambda _: _sides_on_b(pair, n, of_a), absent, until=lambda _: nothing_on_b),
+        *loop(1, lambda _: _sides_on_a(pair, best, of_b), absent, until=lambda _: nothing_on_a),
+        *loop(1, lambda _: _sides_on_b(pair, best, of_a), absent, until=lambda _: nothing_on_b),
     ]
 
 
-def _sides_on_a(pair: SolidPair, n: Vec3, of_b: list[Vec3]) -> list[SeparatingAxis]:
+def _sides_on_a(pair: SolidPair, best: SeparatingAxis, of_b: list[Vec3]) -> list[SeparatingAxis]:
     """Return the beginnings of the sides of the face of b within a."""
-    top = pair.a.reach(n)
+    n = best.normal
+    top = n.dot(best.middle) - 0.5 * best.separation
     on_a = [x + n * (top - n.dot(x)) for x in of_b]
     found = []
-    for k, (t, exists) in enumerate(_beginnings(pair.a, on_a)):
+    for k, (t, exists) in enumerate(_beginnings(pair.a, on_a, n)):
         gap = n.dot(of_b[k] + (of_b[(k + 1) % 4] - of_b[k]) * t) - top
         middle = on_a[k] + (on_a[(k + 1) % 4] - on_a[k]) * t + n * (0.5 * gap)
         found.append(SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), middle))
     return found
 
 
-def _sides_on_b(pair: SolidPair, n: Vec3, of_a: list[Vec3]) -> list[SeparatingAxis]:
+def _sides_on_b(pair: SolidPair, best: SeparatingAxis, of_a: list[Vec3]) -> list[SeparatingAxis]:
     """Return the beginnings of the sides of the face of a within b."""
-    R = pair.R
-    bottom = n.dot(pair.p) - pair.b.reach(R.transposed_times(-n))
+    n, R = best.normal, pair.R
+    bottom = n.dot(best.middle) + 0.5 * best.separation
     on_b = [x + n * (bottom - n.dot(x)) for x in of_a]
     found = []
-    for k, (t, exists) in enumerate(_beginnings(pair.b, [R.transposed_times(x - pair.p) for x in on_b])):
+    seen_from_b = [R.transposed_times(x - pair.p) for x in on_b]
+    for k, (t, exists) in enumerate(_beginnings(pair.b, seen_from_b, R.transposed_times(-n))):
         gap = bottom - n.dot(of_a[k] + (of_a[(k + 1) % 4] - of_a[k]) * t)
         middle = on_b[k] + (on_b[(k + 1) % 4] - on_b[k]) * t - n * (0.5 * gap)
         found.append(SeparatingAxis(n, select(exists, gap, ABSENT_POINT_GAP), middle))
     return found
 
 
-def _beginnings(solid: ConvexSolid, corners: list[Vec3]) -> list[tuple[Scalar, Scalar]]:
+def _beginnings(solid: ConvexSolid, corners: list[Vec3], unit: Vec3) -> list[tuple[Scalar, Scalar]]:
     """Return for each side of a polygon, p + t d from one corner to the next, the t in [0, 1] at which it
-    enters a solid, and whether it does; a side of no length does not, as the next one begins there, too."""
+    enters a solid that it lies on, and whether it does; a side of no length does not, as the next one begins
+    there, too. `unit`: the outward normal of the solid at the polygon."""
     assert solid.clip is not None
     found = []
-    for (begin, end), p, q in zip(solid.clip(corners), corners, corners[1:] + corners[:1], strict=True):
+    for (begin, end), p, q in zip(solid.clip(corners, unit), corners, corners[1:] + corners[:1], strict=True):
         begin, end = maximum(begin, 0.0), minimum(end, 1.0)
         exists = logical_and(begin <= end, logical_not(is_same_place(p, q)))
         found.append((select(exists, begin, 0.0), exists))

@@ -1,5 +1,5 @@
-"""The support of a mesh by the direction: the few vertices that may lie farthest, listed for cells of
-directions.
+"""The surface of a mesh by the direction: the few vertices that may lie farthest, and the few planes around
+them, listed for cells of directions.
 
 Directions are divided into the cells of a grid on each face of the cube |x|, |y|, |z| <= 1. A vertex that
 another one exceeds along all four corners of a cell is the farthest along no direction within, since heights
@@ -8,9 +8,9 @@ along d are linear in d. Of a hull of 128 vertices three are left in a cell (Uni
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from dalembert.scalar import Scalar, absolute, floor, logical_and, lookup, loop,
 from dalembert.spatial import Vec3
 
 Array = npt.NDArray[np.float64]
+Carry = TypeVar("Carry")
 
 CELLS_PER_EDGE: Final = 8
 """Cells along an edge of the cube: with 4 twice as many vertices are left in a cell, with 12 a quarter fewer,
@@ -35,9 +36,20 @@ longer, and 6 % in a batch."""
 MIN_LARGEST_COMPONENT: Final = 1e-300
 """The least largest component of a direction: smaller ones count as this, so that division is finite."""
 
+ON_PLANE_TOLERANCE: Final = 1e-8
+"""The distance, in units of a mesh's extent, up to which a vertex is on a plane: planes that agree to nine
+digits are one."""
+
 ROUNDING_MARGIN: Final = 1e-12
 """The height [m] by which another vertex has to exceed one at all corners of a cell: rounding errors of the
 heights, and of the cell of a direction on its border, are smaller."""
+
+PLANES_AT_ONCE: Final = 4
+"""Planes of a cell that one iteration visits."""
+
+CLIP_DEPTH: Final = 1e-4
+"""The depth [m] below the farthest point of a mesh down to which its faces clip what lies on it: ten times
+the distance by which a point may be outside and still count as on the surface."""
 
 
 @final
@@ -80,6 +92,56 @@ class DirectionCells:
         return loop(turns, farther, begin, until=lambda at: at[0] >= end)[1]
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class FaceCells:
+    """The planes of several meshes, in `columns` of normals and offsets, and by cells those that bound a mesh
+    around its farthest points: `planes` has their numbers, `first` counts those of the cells before; `most`
+    planes of a cell."""
+
+    first: Array
+    planes: Array
+    columns: tuple[Array, Array, Array, Array]
+    most: int
+
+    @staticmethod
+    def of(meshes: Sequence[tuple[Array, Array, Array]]) -> FaceCells:
+        """Return the cells of meshes with these vertices (n, 3), normals (k, 3) and offsets (k,)."""
+        corners, lists, count = _cell_corners(), list[npt.NDArray[np.int64]](), 0
+        # Directions in the corners of cells are up to sqrt(3) long.
+        margin = np.sqrt(3.0) * CLIP_DEPTH
+        for vertices, normals, offsets in meshes:
+            extent = np.abs(vertices).max()
+            ends_at = np.abs(vertices @ normals.T - offsets) < ON_PLANE_TOLERANCE * extent
+            chosen = _farthest_by_cell(vertices, corners, margin)
+            lists += [count + np.flatnonzero(ends_at[found].any(axis=0)) for found in chosen]
+            count += len(normals)
+        planes = np.concatenate([np.column_stack([normals, offsets]) for _, normals, offsets in meshes])
+        x, y, z, offset = np.ascontiguousarray(planes.T)
+        counts = [len(chosen) for chosen in lists]
+        first = np.cumsum([0, *counts]).astype(float)
+        return FaceCells(first, np.concatenate(lists).astype(float), (x, y, z, offset), max(counts))
+
+    def fold(
+        self, mesh: Scalar, d: Vec3, step: Callable[[Carry, Vec3, Scalar], Carry], carry: Carry
+    ) -> Carry:
+        """Return the carry after `carry = step(carry, normal, offset)` for the planes around the farthest
+        points of a mesh, by its number, along d; some are visited more than once."""
+        cell = mesh * float(CELLS) + cell_of(d)
+        first, end = lookup(self.first, cell), lookup(self.first, cell + 1.0)
+
+        def visit(at: tuple[Scalar, Carry]) -> tuple[Scalar, Carry]:
+            number, carry = at
+            for k in range(PLANES_AT_ONCE):
+                plane = lookup(self.planes, minimum(number + float(k), end - 1.0))
+                x, y, z, offset = (lookup(column, plane) for column in self.columns)
+                carry = step(carry, Vec3(x, y, z), offset)
+            return number + float(PLANES_AT_ONCE), carry
+
+        turns = -(-self.most // PLANES_AT_ONCE)
+        return loop(turns, visit, (first, carry), until=lambda at: at[0] >= end)[1]
+
+
 def cell_of(d: Vec3) -> Scalar:
     """Return the number of the cell of a direction of any length."""
     x, y, z = absolute(d.x), absolute(d.y), absolute(d.z)
@@ -108,14 +170,17 @@ def _cell_corners() -> Array:
     return found.reshape(CELLS, 4, 3)
 
 
-def _farthest_by_cell(vertices: Array, corners: Array) -> list[npt.NDArray[np.int64]]:
-    """Return the numbers of the vertices that may lie farthest in each cell, in increasing order."""
+def _farthest_by_cell(
+    vertices: Array, corners: Array, margin: float = ROUNDING_MARGIN
+) -> list[npt.NDArray[np.int64]]:
+    """Return the numbers of the vertices that may lie farthest in each cell, or lower than that by no more
+    than the margin, in increasing order."""
     found = []
     for heights in np.einsum("cki,vi->ckv", corners, vertices):
         # Most vertices are below the highest one of the middle of the cell; the rest are compared in pairs.
         highest = heights[:, heights.sum(axis=0).argmax(), None]
-        left = np.flatnonzero((heights >= highest - ROUNDING_MARGIN).any(axis=0))
+        left = np.flatnonzero((heights >= highest - margin).any(axis=0))
         rest = heights[:, left]
-        below = (rest[:, :, None] < rest[:, None, :] - ROUNDING_MARGIN).all(axis=0).any(axis=1)
+        below = (rest[:, :, None] < rest[:, None, :] - margin).all(axis=0).any(axis=1)
         found.append(left[~below])
     return found

@@ -7,12 +7,11 @@ shapes that it stands for, so that the functions of these take it too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, NamedTuple, TypeAlias
 
-from dalembert.contact.narrow_phase.direction_cells import DirectionCells
+from dalembert.contact.narrow_phase.direction_cells import DirectionCells, FaceCells
 from dalembert.model.shapes import Box, Capsule, Ellipsoid, Shape, Sphere
-from dalembert.scalar import Row, Rows, Scalar
+from dalembert.scalar import Scalar
 from dalembert.spatial import Vec3
 
 
@@ -59,13 +58,12 @@ class CornersForm(NamedTuple):
 
 
 class MeshForm(NamedTuple):
-    """A convex mesh: its vertices by cells of directions, and its number there; a few planes a row, each an
-    outward unit normal and the distance from the origin; centre and half edges of a box around it."""
+    """A convex mesh: its vertices and planes by cells of directions, and its number there; centre and half
+    edges of a box around it."""
 
     cells: DirectionCells
+    faces: FaceCells
     number: Scalar
-    plane_rows: Rows
-    planes: Callable[[Row], list[tuple[Vec3, Scalar]]]
     centre: Vec3
     half: Vec3
 

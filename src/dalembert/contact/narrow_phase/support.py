@@ -7,10 +7,8 @@ a direction d is one of its points that lie farthest along d.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import numpy as np
@@ -28,7 +26,6 @@ from dalembert.contact.narrow_phase.forms import (
 from dalembert.contact.narrow_phase.rounded_shapes import away_from_zero, crossing, half_lengths
 from dalembert.model.shapes import Box, Capsule, ConvexMesh, Cylinder, Ellipsoid, Shape, Sphere
 from dalembert.scalar import (
-    Row,
     Scalar,
     absolute,
     logical_and,
@@ -44,7 +41,7 @@ from dalembert.spatial import Vec3
 Array = npt.NDArray[np.float64]
 Carry = TypeVar("Carry")
 Part: TypeAlias = tuple[Scalar, Scalar]
-Clip: TypeAlias = Callable[[list[Vec3]], list[Part]]
+Clip: TypeAlias = Callable[[list[Vec3], Vec3], list[Part]]
 
 MAX_UNROLLED_ROWS: Final = 16
 """The number of vertices or faces of a mesh up to which they are searched without a loop."""
@@ -72,8 +69,9 @@ class ConvexSolid:
     """A core and a margin; `centre` and `half` edges [m] of a box around the core; `axes` are normals of
     pairs of opposite flat faces.
 
-    `clip(corners)`, of solids with flat faces: for each side p + t d of a polygon, from one corner to the
-    next, the part (begin, end) of its line that is inside or on the faces, begin > end if no part is.
+    `clip(corners, unit)`, of solids with flat faces, for a polygon that lies on the farthest point along a
+    unit vector, in a plane at right angles to it: for each side p + t d, from one corner to the next, the
+    part (begin, end) of its line that is inside or on the faces, begin > end if no part is.
     `corners`: the solid's own function for `patch`.
     """
 
@@ -90,10 +88,6 @@ class ConvexSolid:
         apart, of a flat face with that normal, counter-clockwise about it.
         """
         return _tilted_supports(self.support, unit) if self.corners is None else self.corners(unit)
-
-    def reach(self, unit: Vec3) -> Scalar:
-        """Return how far the solid reaches along a unit vector."""
-        return self.support(unit).dot(unit) + self.margin
 
 
 def is_same_place(x: Vec3, y: Vec3) -> Scalar:
@@ -133,7 +127,11 @@ def _across(unit: Vec3) -> tuple[Vec3, Vec3]:
 
 def _side_by_side(within: Callable[[Vec3, Vec3], Part]) -> Clip:
     """Return the `clip` of a solid by the part of a line p + t d within it."""
-    return lambda corners: [within(p, q - p) for p, q in zip(corners, corners[1:] + corners[:1], strict=True)]
+
+    def clip(corners: list[Vec3], unit: Vec3) -> list[Part]:
+        return [within(p, q - p) for p, q in zip(corners, corners[1:] + corners[:1], strict=True)]
+
+    return clip
 
 
 def convex_solid(shape: Shape | Form) -> ConvexSolid:
@@ -227,39 +225,21 @@ def _mesh(shape: ConvexMesh) -> ConvexSolid:
         0.0,
         Vec3(*(0.5 * (low + high)).tolist()),
         Vec3(*(0.5 * (high - low)).tolist()),
-        clip=lambda corners: _between_planes(normals, offsets, corners),
+        clip=lambda corners, unit: _between_planes(normals, offsets, corners),
     )
 
 
 def _mesh_form(shape: MeshForm) -> ConvexSolid:
     """Return the solid of a mesh whose vertices are listed by directions and whose faces are rows."""
 
-    def clip(corners: list[Vec3]) -> list[Part]:
-        middle, radius = _ball_around(corners)
+    def clip(corners: list[Vec3], unit: Vec3) -> list[Part]:
+        def cut(parts: list[Part], normal: Vec3, offset: Scalar) -> list[Part]:
+            return _cut(parts, normal, offset, corners)
 
-        def cut(parts: list[Part], row: Row) -> list[Part]:
-            planes = shape.planes(row)
-            highest = reduce(maximum, [normal.dot(middle) - offset for normal, offset in planes])
-
-            def cut_by_all(parts: list[Part]) -> list[Part]:
-                for normal, offset in planes:
-                    parts = _cut(parts, normal, offset, corners)
-                return parts
-
-            # Planes above the whole polygon cut nothing.
-            return loop(1, cut_by_all, parts, until=lambda _: highest + radius <= ON_FACE_MARGIN)
-
-        return shape.plane_rows.fold(cut, [WHOLE_SIDE] * len(corners))
+        return shape.faces.fold(shape.number, unit, cut, [WHOLE_SIDE] * len(corners))
 
     support = lambda d: shape.cells.support(shape.number, d)
     return ConvexSolid(support, 0.0, shape.centre, shape.half, clip=clip)
-
-
-def _ball_around(corners: list[Vec3]) -> tuple[Vec3, Scalar]:
-    """Return the mean of points, and how far the farthest is from it."""
-    middle: Vec3 = reduce(operator.add, corners) * (1.0 / len(corners))
-    apart = [x - middle for x in corners]
-    return middle, sqrt(reduce(maximum, [x.dot(x) for x in apart]))
 
 
 def planes_of(shape: ConvexMesh) -> tuple[Array, Array]:
