@@ -133,7 +133,7 @@ class PairTable:
         pairs = scalar.rows(len(self.first), like=like)
         one, other = pairs.links(a.rows, self.first), pairs.links(b.rows, self.second)
         near, is_near = _collect(pairs, lambda i: _may_meet(a, one[i], b, other[i]))
-        if SphereForm not in self.kind and {*self.kind} & {*BOX_FORMS} and a.form_type not in GROUNDS:
+        if _boxes_bound_better(*self.kind):
             rough = is_near
             near, is_near = _collect(
                 near, lambda i: logical_and(rough[i], _boxes_may_meet(a, one[i], b, other[i]))
@@ -145,9 +145,10 @@ class PairTable:
         sign, counts = pairs.numbers(self.sign), pairs.numbers(self.counts.tolist())
 
         def name(i: Row) -> Iterator[Named]:
-            reach = a.travel(one[i]) + b.travel(other[i])
+            # Samples of a block whose shapes are far apart search for nothing.
+            reach = select(is_near[i], a.travel(one[i]) + b.travel(other[i]), -ABSENT_POINT_GAP)
             for j, point in enumerate(_points_between(a, one[i], b, other[i], reach)[:most]):
-                within = logical_and(is_near[i], point.gap <= reach)
+                within = point.gap <= reach
                 if j >= least:
                     within = logical_and(within, counts[i] > float(j))
                 gap = select(within, point.gap, ABSENT_POINT_GAP)
@@ -179,8 +180,20 @@ def _may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
     return apart.dot(apart) < reach * reach
 
 
+def _boxes_bound_better(a: Key, b: Key) -> bool:
+    """Return whether boxes around shapes of two forms leave fewer pairs than balls do, where that is worth
+    it: all but meshes are above a plane by a few operations."""
+    if a in GROUNDS:
+        return a is Plane and b is MeshForm
+    return SphereForm not in (a, b) and (a in BOX_FORMS or b in BOX_FORMS)
+
+
 def _boxes_may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
     """Return whether no face of the boxes around two shapes separates these by more than they may travel."""
+    if a.form_type is Plane:
+        n, p = a.planes[i]
+        above = b.balls[k].centre - p
+        return n.dot(above) - b.half_width(k, n) <= a.travel(i) + b.travel(k)
     R, p = a.frame(i).R.transpose() @ b.frame(k).R, a.from_centre(i, b.balls[k].centre)
     return best_face(p, R, a.half(i), b.half(k)).separation <= a.travel(i) + b.travel(k)
 

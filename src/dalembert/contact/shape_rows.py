@@ -238,6 +238,11 @@ class ShapeRows:
         """Return the half edges of the box around a shape."""
         return _vec(self._half, row)
 
+    def half_width(self, row: Row, n: Vec3) -> Scalar:
+        """Return how far the box around a shape reaches from its centre along a unit vector."""
+        along = self.frame(row).R.transposed_times(n)
+        return Vec3(*[absolute(x) for x in along]).dot(self.half(row))
+
     def form(self, row: Row) -> Form:
         """Return the form of a solid."""
         numbers = [column[row] for column in self._sizes]

@@ -399,4 +399,7 @@ def _first_axis(pair: SolidPair, between: Vec3) -> tuple[Vec3, Extreme]:
             at = choose(axis.dot(extreme.w) > at[0].dot(at[1].w) + SEPARATION_TOLERANCE, (axis, extreme), at)
         return at
 
-    return loop(1, best, (n, pair.extreme(-n)), until=lambda at: at[0].dot(at[1].w) > 0.0)
+    of_boxes, centres = (n, pair.extreme(-n)), direction(between, n).unit
+    of_centres = centres, pair.extreme(-centres)
+    start = choose(of_centres[1].w.dot(centres) > of_boxes[1].w.dot(n), of_centres, of_boxes)
+    return loop(1, best, start, until=lambda at: at[0].dot(at[1].w) > 0.0)
