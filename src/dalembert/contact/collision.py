@@ -201,7 +201,7 @@ def _boxes_may_meet(a: ShapeRows, i: Row, b: ShapeRows, k: Row) -> Scalar:
 def _points_between(a: ShapeRows, i: Row, b: ShapeRows, k: Row, reach: Scalar) -> list[ContactPoint]:
     form, X = b.form(k), b.frame(k)
     if a.form_type is Plane:
-        return points_above_plane(*a.planes[i], form, X)
+        return points_above_plane(*a.planes[i], form, X, reach)
     if a.form_type is HeightField:
         return points_above_terrain(a.terrain(i), a.frame(i), form, X)
     between = TABLE[a.form_type, b.form_type]

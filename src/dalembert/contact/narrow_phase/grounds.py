@@ -25,7 +25,7 @@ from dalembert.contact.narrow_phase.forms import (
     RoundedForm,
     SphereForm,
 )
-from dalembert.contact.narrow_phase.support import convex_solid, is_same_place
+from dalembert.contact.narrow_phase.support import ConvexSolid, convex_solid, is_same_place
 from dalembert.model.shapes import (
     Box,
     Capsule,
@@ -46,6 +46,7 @@ from dalembert.scalar import (
     logical_not,
     logical_or,
     lookup,
+    loop,
     maximum,
     minimum,
     select,
@@ -73,8 +74,11 @@ class Ball(NamedTuple):
     repeated: Scalar = False
 
 
-def low_points(shape: Shape | Form, X: Transform, up: Vec3) -> list[Ball]:
-    """Return the lowest points of a shape in the frame X."""
+def low_points(shape: Shape | Form, X: Transform, up: Vec3, highest: Scalar = None) -> list[Ball]:
+    """Return the lowest points of a shape in the frame X; of a mesh all of whose points are higher along `up`
+    than `highest` only the lowest one exists."""
+    if isinstance(shape, MeshForm):
+        return _large_mesh(shape, X, up, highest)
     return _LOW[type(shape)](shape, X, up)
 
 
@@ -128,17 +132,25 @@ def _corners(shape: CornersForm, X: Transform, up: Vec3) -> list[Ball]:
     return [Ball(X.transform_point(x), 0.0) for x in shape.vertices]
 
 
-def _large_mesh(shape: ConvexMesh | MeshForm, X: Transform, up: Vec3) -> list[Ball]:
+def _large_mesh(shape: ConvexMesh | MeshForm, X: Transform, up: Vec3, highest: Scalar = None) -> list[Ball]:
     """Return the lowest vertex and four that are low and apart, of which fewer exist where no face is nearly
     level."""
     solid, down = convex_solid(shape), X.R.transposed_times(-up)
+    lowest = solid.support(down)
+    patch = solid.patch(down) if highest is None else _patch_below(solid, down, lowest, highest - up.dot(X.p))
     found: list[Vec3] = []
     balls = []
-    for x in (solid.support(down), *solid.patch(down)):
+    for x in (lowest, *patch):
         repeated = reduce(logical_or, [is_same_place(x, y) for y in found], False)
         balls.append(Ball(X.transform_point(x), 0.0, repeated))
         found.append(x)
     return balls
+
+
+def _patch_below(solid: ConvexSolid, down: Vec3, lowest: Vec3, highest: Scalar) -> list[Vec3]:
+    """Return the patch around the lowest point, or four times this point where it is higher than `highest`
+    above the origin of the solid."""
+    return loop(1, lambda _: solid.patch(down), [lowest] * 4, until=lambda _: -down.dot(lowest) > highest)
 
 
 def face_arms(arms: list[Vec3], n: Vec3) -> tuple[Vec3, Vec3, Vec3]:
@@ -167,7 +179,6 @@ _LOW: Final[dict[type[Shape | Form], Callable[[Any, Transform, Vec3], list[Ball]
     CylinderForm: _cylinder,
     EllipsoidForm: _ellipsoid,
     CornersForm: _corners,
-    MeshForm: _large_mesh,
 }
 
 GROUND_CONTACT_SHAPES: Final = (Sphere, Capsule, Box, Cylinder, Ellipsoid, ConvexMesh)
@@ -178,9 +189,13 @@ def plane_solid(a: Plane, X_a: Transform, b: Shape, X_b: Transform) -> list[Cont
     return points_above_plane(X_a.R.column(2), X_a.p, b, X_b)
 
 
-def points_above_plane(n: Vec3, p: Vec3, b: Shape | Form, X_b: Transform) -> list[ContactPoint]:
-    """Return a point for each lowest point of a solid above the plane through p with unit normal n."""
-    return [_against(ball, n, n.dot(ball.centre - p)) for ball in low_points(b, X_b, n)]
+def points_above_plane(
+    n: Vec3, p: Vec3, b: Shape | Form, X_b: Transform, reach: Scalar = None
+) -> list[ContactPoint]:
+    """Return a point for each lowest point of a solid above the plane through p with unit normal n; points
+    that are higher than `reach` [m] need not exist."""
+    highest = None if reach is None else n.dot(p) + reach
+    return [_against(ball, n, n.dot(ball.centre - p)) for ball in low_points(b, X_b, n, highest)]
 
 
 def height_field_solid(a: HeightField, X_a: Transform, b: Shape, X_b: Transform) -> list[ContactPoint]:
