@@ -387,8 +387,8 @@ def best_separating_axis(pair: SolidPair, reach: Scalar = None) -> SeparatingAxi
 
 
 def _first_axis(pair: SolidPair, between: Vec3) -> tuple[Vec3, Extreme]:
-    """Return the axis that separates the boxes around both cores most or, where cores overlap along that, the
-    best normal of their flat faces; and the extreme difference against it."""
+    """Return the axis that separates the boxes around both cores most, or the line of centres if that is
+    better, or where cores overlap the best normal of flat faces; and the extreme difference against it."""
     a, b = pair.a, pair.b
     n = best_face(between, pair.R, a.half, b.half).normal
     faces = [orient_towards(axis, between) for axis in (*a.axes, *(pair.R @ axis for axis in b.axes))]
