@@ -457,3 +457,24 @@ def test_the_humanoid_hardly_sinks_in():
     pushed = found.contacts.force[..., 2].sum(axis=(1, 2)) * 0.002
     gained = np.diff(found.observed["momentum"][:, [0, -1], 5], axis=1)[:, 0]
     np.testing.assert_allclose(pushed, 75.0 * G * 1.2 + gained, rtol=0.02)
+
+
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+@pytest.mark.parametrize("gain", [600.0, 6000.0, 60000.0])
+def test_servos_grip_with_the_force_that_they_are_set_to(law, gain):
+    capsule, pad = da.shapes.Capsule(0.01, 0.06), da.shapes.Box((0.01, 0.04, 0.04), friction=(0.7, 0.0, 0.0))
+    builder = da.ModelBuilder()
+    builder.add_body("capsule", joint=da.Free(), inertia=capsule.inertia(mass=0.045), shapes=[capsule])
+    for name, side in (("left", -1.0), ("right", 1.0)):
+        place = da.Transform.from_rotation_translation(np.eye(3), (side * 0.015, 0.0, 0.0))
+        joint = da.Prismatic((-side, 0.0, 0.0))
+        builder.add_body(name, joint=joint, placement=place, inertia=pad.inertia(mass=0.2), shapes=[pad])
+        builder.add_actuator(name, {name: 1.0}, gain=gain, bias=(0.0, -gain, -20.0))
+    model, squeeze = builder.build(), 12.0
+    controls = da.control.Actuators([squeeze / gain] * 2)
+    found = da.rollout(
+        model, model.neutral(), np.zeros(model.nv), controls, steps=1500, dt=0.002, contact=law, every=500
+    )
+    left = ["left" in names for names in found.contacts.names]
+    assert abs(found.contacts.force[-1, left, 0].sum()) == pytest.approx(squeeze, rel=0.05)
+    assert abs(found.q[-1, 2] - found.q[1, 2]) < 1e-7

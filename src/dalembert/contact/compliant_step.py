@@ -44,6 +44,7 @@ from dalembert.contact.costs import (
     JointLimit,
     Point,
     RangeEnd,
+    drive_stiffnesses,
     factor_hessian,
     inverse_tree_masses,
     turning_inverse_inertias,
@@ -53,7 +54,7 @@ from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system
 from dalembert.contact.options import Compliant
 from dalembert.contact.point_set import PointSet
-from dalembert.contact.step_terms import GRAVITY_SCALE, Memory, StepStart, flight_shift
+from dalembert.contact.step_terms import GRAVITY_SCALE, Memory, Motor, StepStart, flight_shift
 from dalembert.contact.tree_system import TreeMotion
 from dalembert.scalar import Family, Row, Scalar, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
@@ -489,6 +490,10 @@ def _passive_fraction(a: Scalar, b: Scalar, bound: Scalar) -> Scalar:
 DEFAULT_SAG = 1e-3
 """The depth [m] by which the weight of a figure presses one point in, unless a stiffness is given."""
 
+DRIVE_STIFFNESS_RATIO = 100.0
+"""The least stiffness of a point, unless one is given, in multiples of that with which motors hold its bodies:
+what servos press together, they press with the force that is meant, to 1 % with one point a side."""
+
 MAX_UNLOADED_DEPTH_IN_SAGS = 25.0
 """The greatest depth of springs that contact has not pressed in, in multiples of the sag under the weight."""
 
@@ -501,7 +506,7 @@ um in 5 ms, but rounding errors would grow."""
 
 
 def solve_compliant_step(
-    start: StepStart, contacts: Contacts, memory: Memory, settings: Compliant
+    start: StepStart, contacts: Contacts, memory: Memory, settings: Compliant, motors: Sequence[Motor] = ()
 ) -> StepSolution:
     """Solve a step with compliant contact.
 
@@ -514,6 +519,8 @@ def solve_compliant_step(
     inverse_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
     turns = contacts.turning is not None
     inverse_inertia = bodies.stack([*turning_inverse_inertias(tree), 0.0]) if turns else None
+    gains = {motor.place: motor.kp for motor in motors}
+    driven = bodies.stack([*drive_stiffnesses(tree, gains), 0.0])
 
     def surface(row: Row) -> CompliantPoint:
         past = [0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP, 0.0, 0.0, 0.0] if memory is None else memory[row]
@@ -521,7 +528,8 @@ def solve_compliant_step(
         w, w_r = inverse_mass[first] + inverse_mass[second], 0.0
         if inverse_inertia is not None:
             w_r = maximum(inverse_inertia[first] + inverse_inertia[second], MIN_INVERSE_INERTIA)
-        return _surface(contacts, row, system.axes.origin, past, (w, w_r), start.dt, settings)
+        firm = DRIVE_STIFFNESS_RATIO * maximum(driven[first], driven[second])
+        return _surface(contacts, row, system.axes.origin, past, (w, w_r), firm, start.dt, settings)
 
     surfaces = near.each(surface)
     points = PointSet.of(contacts, system, lambda row: surfaces[row].point)
@@ -535,20 +543,22 @@ def _surface(
     origin: Vec3,
     past: Sequence[Scalar],
     inverse: tuple[Scalar, Scalar],
+    firm: Scalar,
     dt: Scalar,
     settings: Compliant,
 ) -> CompliantPoint:
     """Return a point with its springs and dampers, as in Eqs (1) and (2); `inverse`: its inverse mass w and
-    its inverse moment of inertia."""
+    its inverse moment of inertia; `firm`: the least stiffness for the motors that hold its bodies."""
     found, (w, w_r) = contacts.points[row], inverse
-    K = GRAVITY_SCALE / (DEFAULT_SAG * w) if settings.stiffness is None else settings.stiffness
+    usual = maximum(GRAVITY_SCALE / (DEFAULT_SAG * w), firm)
+    K = usual if settings.stiffness is None else settings.stiffness
     D = 2.0 * sqrt(K / w) if settings.damping is None else settings.damping
     K_t = K if settings.friction_stiffness is None else settings.friction_stiffness
     D_t = D if settings.friction_damping is None else settings.friction_damping
     rate = 1.0 / dt
-    firm = (MAX_STEP_STIFFNESS / w) * rate
-    D, D_t = minimum(D, firm), minimum(D_t, firm)
-    K, K_t = minimum(K, firm * rate), minimum(K_t, firm * rate)
+    most = (MAX_STEP_STIFFNESS / w) * rate
+    D, D_t = minimum(D, most), minimum(D_t, most)
+    K, K_t = minimum(K, most * rate), minimum(K_t, most * rate)
     n, gap = found.normal, found.gap
     sag = GRAVITY_SCALE / (K * w)
     let_go = maximum(past[4], minimum(past[4] + SEPARATION_SPEED * dt, MAX_UNLOADED_DEPTH_IN_SAGS * sag))

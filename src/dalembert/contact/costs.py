@@ -297,6 +297,12 @@ MIN_TREE_MASS_RATIO = 0.1
 """The least mass of a tree, as a fraction of the heaviest tree's mass: a lighter tree may have to carry that
 one."""
 
+MIN_GAIN = 1e-9
+"""The least gain of a motor [N/m, N m/rad]: smaller ones count as this, so that division is finite."""
+
+MAX_DRIVE_STIFFNESS = 1e9
+"""The greatest stiffness with which motors hold a body [N/m]: steel bars of a metre have about as much."""
+
 MIN_LEVER = 1e-3
 """The least r [m]: point masses have no size of their own."""
 
@@ -356,6 +362,35 @@ def turning_inverse_inertias(tree: Tree) -> list[Scalar]:
             for place, ratio in places:
                 total = total + s.angular.dot(s.angular) * inverse[place] * (ratio * ratio)
         result.append(total * (1.0 / 3.0) * minimum(mass / least, 1.0))
+    return result
+
+
+def drive_stiffnesses(tree: Tree, gains: Mapping[int, Scalar]) -> list[Scalar]:
+    """Return the stiffness [N/m] with which motors hold each body in the neutral configuration; `gains` [N/m,
+    N m/rad] of velocity variables. Springs in series,
+
+        1 / k_i = sum over the joints that carry body i of |J_j|^2 / kp_j,
+
+    with J_j as in Eq. (1): zero where a joint without a motor carries the body.
+    """
+    tree = at_time_zero(tree)
+    axes = joint_axes(tree, _neutral(tree))
+    result: list[Scalar] = []
+    for body in tree.bodies:
+        center = axes.poses[body].transform_point(body.inertia.com) - axes.origin
+        lever = _squared_lever(body)
+        compliance: Scalar = 0.0
+        held = True
+        for places, s in axes.columns(-1, body.index):
+            linear = s.linear + s.angular.cross(center)
+            square = linear.dot(linear) + s.angular.dot(s.angular) * lever
+            for place, ratio in places:
+                gain = gains.get(place, 0.0)
+                held = held and not is_zero(gain)
+                if held:
+                    compliance = compliance + square * (ratio * ratio) / maximum(gain, MIN_GAIN)
+        is_driven = held and not is_zero(compliance)
+        result.append(1.0 / maximum(compliance, 1.0 / MAX_DRIVE_STIFFNESS) if is_driven else 0.0)
     return result
 
 

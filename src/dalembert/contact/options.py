@@ -144,9 +144,9 @@ class Compliant(_PairOptions):
     joint limits, dry friction of joints and loops as with `Rigid`. Bodies rebound by the springs.
 
     `pairs`, `exclude`, `self_collision`: which shapes may touch, as in `Rigid`. `stiffness` K [N/m] along
-    normals, by default such that the whole weight of a figure presses it in by 1 mm; `damping` D [N s/m], by
-    default critical for its mass, 2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by
-    default the same. No value limits the time step. `limits` and `nearest` as in `Rigid`.
+    normals, by default such that the whole weight of a figure presses it in by 1 mm, and at least 100 times
+    that with which servos hold its bodies; `damping` D [N s/m], by default critical for its mass,
+    2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by default the same. No value limits the time step. `limits` and `nearest` as in `Rigid`.
 
     >>> da.contact.Compliant(stiffness=5e4, damping=800.0).stiffness
     50000.0

@@ -173,7 +173,7 @@ def _step(
     law, motors, external, prescribed, time = conditions
     start = start_step(tree, q, v, tau, dt, motors, law, *external, prescribed, time)
     if isinstance(law, Compliant):
-        found = solve_compliant_step(start, contacts, memory, law)
+        found = solve_compliant_step(start, contacts, memory, law, motors)
     elif isinstance(law, Law):
         found = solve_law_step(start, contacts, memory, law)
     else:
