@@ -51,7 +51,7 @@ from dalembert.contact.costs import (
 )
 from dalembert.contact.friction import EllipticHessian, Friction, PointHessian, PointVector
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
-from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system
+from dalembert.contact.newton import GaussProblem, StepSolution, solve_newton_system, weighted_square
 from dalembert.contact.options import Compliant
 from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import GRAVITY_SCALE, Memory, Motor, StepStart, flight_shift
@@ -83,6 +83,10 @@ MIN_EXCEEDED_CORRECTION = 1e-5
 
 LINEAR_SOLVE_TOLERANCE = 1e-7
 """The residual of the linear solves as a fraction of p, where bodies of points are known at run time."""
+
+FIRST_SOLVE_TOLERANCE = 1e-3
+"""The same of the first solve, from which the next one only takes which points press, and the fractions of
+friction: of these a twentieth may be cut. With 1e-2 more steps take a third solve."""
 
 MAX_LINEAR_SOLVES = 10
 """The most linear solves of a step; the least are two."""
@@ -244,12 +248,19 @@ class _Linearisation(NamedTuple):
     fractions: list[Scalar]
 
 
+class _CutImpulse(NamedTuple):
+    """The velocity u of a point, and its impulse by Eq. (6) after cutting."""
+
+    u: PointVector
+    impulse: PointVector
+
+
 def solve_compliant(
     problem: GaussProblem, v: Sequence[Scalar], surfaces: Family[CompliantPoint]
 ) -> tuple[StepSolution, list[Scalar]]:
     """Solve for the velocities: linear solves from v, cut impulses, and the velocities that these give; and
     return the impulses on v."""
-    eta, impulses = _iterate_solves(problem, v, surfaces)
+    eta, found = _iterate_solves(problem, v, surfaces)
     rest, diagonal, equalities = _joint_terms(problem, eta, v)
     B = factor_hessian(problem.system, {}, diagonal, equalities)
     known = bool(problem.system.known)
@@ -260,17 +271,17 @@ def solve_compliant(
         free = B.solve(rest).v
     correction = B.solve(_correction_impulses(problem, eta, v)).v
     points = problem.points
-    P = points.generalized(lambda row: impulses[row])
+    P = points.generalized(lambda row: found[row].impulse)
     change = B.solve(P).v
 
     def add_energy_gain(so_far: list[Scalar], row: Row) -> list[Scalar]:
-        more = surfaces[row].spring_energy_gain(impulses[row])
+        more = surfaces[row].spring_energy_gain(found[row].impulse)
         return [c + x for c, x in zip(so_far, more, strict=True)]
 
     c_0, c_1, c_2 = points.contacts.near.fold(add_energy_gain, [0.0, 0.0, 0.0])
     a, b = dot(P, change), dot(P, free)
     s = _passive_fraction(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
-    acting = points.contacts.near.each(lambda row: impulses[row] * s)
+    acting = points.contacts.near.each(lambda row: found[row].impulse * s)
 
     def memory_row(row: Row) -> list[Scalar]:
         own, impulse = surfaces[row], acting[row]
@@ -312,32 +323,33 @@ def _minus(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
 
 def _iterate_solves(
     problem: GaussProblem, v: Sequence[Scalar], surfaces: Family[CompliantPoint]
-) -> tuple[list[Scalar], Family[PointVector]]:
+) -> tuple[list[Scalar], Family[_CutImpulse]]:
     """Repeat linear solves until hardly any impulse is cut; return eta and the impulses after cutting."""
     points = problem.points
     near, given = points.contacts.near, points.velocities(problem.system.motion(v))
-    first = _linear(
-        problem, v, v, surfaces, near.each(lambda row: _linearise(surfaces[row], given[row], first=True))
-    )
+    begun = near.each(lambda row: _linearise(surfaces[row], given[row], first=True))
+    first = _linear(problem, v, v, surfaces, begun, FIRST_SOLVE_TOLERANCE)
 
     def step(carry: Any) -> Any:
-        eta, u, _, _ = carry
-        linearised = near.each(lambda row: _linearise(surfaces[row], u[row], first=False))
-        moved = _linear(problem, eta, v, surfaces, linearised)
-        u = points.velocities(moved)
-        cut = near.each(lambda row: _cut(surfaces[row], u[row], linearised[row]))
+        eta, state, _ = carry
+        linearised = near.each(lambda row: _linearise(surfaces[row], state[row].u, first=False))
+        moved = _linear(problem, eta, v, surfaces, linearised, LINEAR_SOLVE_TOLERANCE)
+        motions = points.motions(moved)
 
-        def lost(so_far: list[Scalar], row: Row) -> list[Scalar]:
-            impulse, square = cut[row]
-            return [so_far[0] + impulse.dot(impulse), so_far[1] + square]
+        def cut(so_far: list[Scalar], row: Row) -> tuple[list[Scalar], _CutImpulse]:
+            u = points.velocity(row, motions)
+            impulse, square = _cut(surfaces[row], u, linearised[row])
+            return [so_far[0] + impulse.dot(impulse), so_far[1] + square], _CutImpulse(u, impulse)
 
-        whole, gone = near.fold(lost, [1e-30, 0.0])
-        return [moved.v, u, near.each(lambda row: cut[row][0]), gone / whole]
+        (whole, gone), state = near.scan(cut, [1e-30, 0.0])
+        return [moved.v, state, gone / whole]
 
     none = PointVector(Vec3.zero(), None if points.contacts.turning is None else Vec3.zero())
-    carry: Any = [first.v, points.velocities(first), near.each(lambda row: none), 1.0]
-    eta, _, kept, _ = loop(MAX_LINEAR_SOLVES - 1, step, carry, until=lambda carry: carry[3] < MAX_CUT_RATIO)
-    return eta, kept
+    motions = points.motions(first)
+    uncut = near.each(lambda row: _CutImpulse(points.velocity(row, motions), none))
+    carry: Any = [first.v, uncut, 1.0]
+    eta, state, _ = loop(MAX_LINEAR_SOLVES - 1, step, carry, until=lambda carry: carry[2] < MAX_CUT_RATIO)
+    return eta, state
 
 
 def _linearise(surface: CompliantPoint, u: PointVector, *, first: bool) -> _Linearisation:
@@ -360,6 +372,7 @@ def _linear(
     before: Sequence[Scalar],
     surfaces: Family[CompliantPoint],
     linearised: Family[_Linearisation],
+    tolerance: float,
 ) -> TreeMotion:
     """Return the motion eta of (A + J^T G J) eta = p + J^T gamma_0."""
     p, diagonal, equalities = _joint_terms(problem, v, before)
@@ -379,7 +392,8 @@ def _linear(
     p, system = _plus(p, points.generalized(bound_impulse)), problem.system
 
     def solve(b: Sequence[Scalar]) -> TreeMotion:
-        return solve_newton_system(system, points, hessian, diagonal, equalities, b, LINEAR_SOLVE_TOLERANCE)
+        scale = weighted_square(problem.p, system.weights)
+        return solve_newton_system(system, points, hessian, diagonal, equalities, b, tolerance, scale)
 
     if not system.known:
         return solve(p)

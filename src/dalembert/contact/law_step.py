@@ -75,7 +75,7 @@ def solve_law_step(start: StepStart, contacts: Contacts, memory: Memory, law: La
         iterations=NEWTON_ITERATIONS,
         tolerance=RELATIVE_RESIDUAL,
     )
-    impulses = near.each(lambda row: found.forces[row].impulse)
+    impulses = near.each(lambda row: found.points[row].force.impulse)
     factors = factor_hessian(system, {}, (), start.equalities)
     others, momenta = problem.other_impulses(found.v, start.v), system.times(system.motion(start.v))
     acting = [p - m + x for p, m, x in zip(problem.p, momenta, others, strict=True)]

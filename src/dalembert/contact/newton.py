@@ -82,9 +82,14 @@ def solve_newton_system(
     equalities: Sequence[Equality],
     b: Sequence[Scalar],
     tolerance: float = CG_TOLERANCE,
+    scale: Scalar = 0.0,
 ) -> TreeMotion:
     """Return the motion x of H x = b; `hessian` of each point; `tolerance`: the residual of Eq. (1) as a
-    fraction of its right-hand side."""
+    fraction of its right-hand side or, if that is less, of sqrt(`scale`) [J].
+
+    The error of x has at most a quarter of the squared residual as its energy x^T H_0 x: with W the matrix
+    1 + R^T W R of Eq. (1), it is r^T (W - 1) W^-2 r.
+    """
     factors = factor_hessian(system, points.inertias(hessian), diagonal, equalities)
     start, pairs = factors.solve(b), points.pairs
     if pairs is None:
@@ -120,7 +125,7 @@ def solve_newton_system(
             square,
         )
 
-    enough = tolerance * tolerance * square
+    enough = tolerance * tolerance * maximum(square, scale)
     begun = _Gradients(start.v, r, r, square)
     found: _Gradients = loop(MAX_CG_ITERATIONS, step, begun, until=lambda at: at.square <= enough)
     return system.motion(found.x)
@@ -237,11 +242,13 @@ def line_search(
     start: Scalar,
     slope: Scalar,
     bend: Scalar,
+    whole: Scalar,
 ) -> Scalar:
     """Return the alpha at which the slope of the cost along d is nearly zero.
 
     The slope is slope + alpha bend - sum of y . f, `start` < 0 at zero, and grows with alpha; `lines`: the
-    points along d. Where it is positive after the full step, its zero is found by false position (Illinois).
+    points along d; `whole`: the slope at alpha = 1 of all but joints and constraints. Where it is positive
+    there, its zero is found by false position (Illinois).
     """
     rates = [(joint, v[joint.place], d[joint.place]) for joint in problem.joints]
     constraints: list[Equality | RangeEnd] = [*problem.equalities, *problem.ranges]
@@ -250,6 +257,9 @@ def line_search(
     def slope_at(alpha: Scalar) -> Scalar:
         near = problem.points.contacts.near
         total = near.fold(lambda so_far, row: so_far - lines[row].power(alpha), slope + alpha * bend)
+        return with_others(total, alpha)
+
+    def with_others(total: Scalar, alpha: Scalar) -> Scalar:
         for joint, x, y in rates:
             total = total - y * joint.impulse(x + alpha * y)
         for equality, x, y in rows:
@@ -281,15 +291,16 @@ def line_search(
         alpha, found = carry[4], carry[5]
         return logical_or(absolute(found) <= enough, logical_and(alpha >= 1.0, found <= 0.0))
 
-    whole = slope_at(1.0)
+    whole = with_others(whole, 1.0)
     low, _, _, _, alpha, found, _ = loop(
         MAX_TRIAL_STEPS, trial, [0.0, start, 1.0, whole, 1.0, whole, 0.0], until=flat
     )
     return select(logical_and(found > enough, low > 0.0), low, alpha)
 
 
-FRICTION_UPDATE_RESIDUAL = 0.1
-"""The relative residual below which the friction bounds may be updated to the normal impulses."""
+FRICTION_UPDATE_RESIDUAL = 0.05
+"""The relative residual below which the friction bounds may be updated to the normal impulses: at 0.1 a step
+of humanoid_CMU takes a tenth more iterations, at 0.02 one of solo12 a tenth more (design/simulation.md)."""
 
 FRICTION_UPDATES_PER_STEP = 8.0
 """The most updates of the friction bounds in a step: with fewer, bodies that slide on an edge chatter."""
@@ -314,14 +325,19 @@ NEAR_CONTACT_SPEED = 1.0
 """The margin [m/s] above its velocity bound within which a point counts as nearly touching."""
 
 
+class PointSolution(NamedTuple):
+    """The velocity u of a point, the bound of its friction, and its impulse on the second body."""
+
+    u: PointVector
+    friction_bound: Scalar
+    force: PointForce
+
+
 class GaussSolution(NamedTuple):
-    """The solution v, the velocities u of the points and their friction bounds, the impulses on the points'
-    second bodies, and the relative residual."""
+    """The solution v, that of every point, and the relative residual."""
 
     v: list[Scalar]
-    u: Family[PointVector]
-    friction_bounds: Family[Scalar]
-    forces: Family[PointForce]
+    points: Family[PointSolution]
     residual: Scalar
 
 
@@ -340,37 +356,52 @@ def solve(
     after `iterations`, for each sample separately.
     """
     newton = _Newton(problem, tolerance, LAST_UPDATE_ITERATION_RATIO * iterations, acting)
-    motion, laws = problem.system.motion(v), problem.points.laws
+    motion, points = problem.system.motion(v), problem.points
     momentum = [a - b for a, b in zip(problem.system.times(motion), problem.p, strict=True)]
-    u = problem.points.velocities(motion)
-    begun = newton.update_friction(_Iterate(list(v), momentum, u, friction_bounds, [], 1.0, 0.0, 0.0))
+    motions = points.motions(motion)
+
+    def start(row: Row) -> tuple[PointVector, Scalar]:
+        return points.velocity(row, motions), friction_bounds[row]
+
+    begun = newton.update_friction(list(v), momentum, start, updates=0.0, number=0.0)
     # At least one iteration: the residual of the guess, however small, would add up from step to step.
     begun = begun._replace(left=1.0)
     end: _Iterate = loop(iterations, newton.step, begun, until=lambda at: at.left < tolerance)
     skipped = end.updates >= NEGLIGIBLE_UPDATE_MARK
 
-    def force(row: Row) -> PointForce:
-        point, x, h = laws[row], end.u[row], end.friction_bounds[row]
-        bound = select(logical_and(skipped, point.slides(x, h)), point.normal_impulse(x), h)
-        return point.force(x, bound)
+    def solution(row: Row) -> PointSolution:
+        point, x, h = points.laws[row], end.points[row].u, end.friction_bound(row)
+        final = select(logical_and(skipped, point.slides(x, h)), point.normal_impulse(x), h)
+        return PointSolution(x, h, point.force(x, final))
 
-    forces = problem.points.contacts.near.each(force)
-    return GaussSolution(end.v, end.u, end.friction_bounds, forces, end.left)
+    return GaussSolution(end.v, points.contacts.near.each(solution), end.left)
+
+
+class _PointIterate(NamedTuple):
+    """The velocity u of a point, the bound of its friction, and that which the normal impulse would give."""
+
+    u: PointVector
+    friction_bound: Scalar
+    updated_bound: Scalar
 
 
 class _Iterate(NamedTuple):
-    """The velocities v, A v - p, the velocities u of the points and the bounds of their friction, the
-    residual r and its relative size, or 1 while friction is to be updated; how many updates and iterations
-    there were."""
+    """The velocities v, A v - p, the points, and whether their `updated_bound` bounds friction; the residual
+    r and its relative size, or 1 while friction is to be updated; how many updates and iterations there
+    were."""
 
     v: list[Scalar]
     momentum: list[Scalar]
-    u: Family[PointVector]
-    friction_bounds: Family[Scalar]
+    points: Family[_PointIterate]
+    updated: Scalar
     r: list[Scalar]
     left: Scalar
     updates: Scalar
     number: Scalar
+
+    def friction_bound(self, row: Row) -> Scalar:
+        """Return the bound of a point's friction."""
+        return select(self.updated, self.points[row].updated_bound, self.points[row].friction_bound)
 
 
 @final
@@ -388,55 +419,72 @@ class _Newton:
     def step(self, at: _Iterate) -> _Iterate:
         """Return the next iterate."""
         problem, points = self.problem, self.problem.points
-        laws, near = points.laws, points.contacts.near
+        laws = points.laws
         moved = solve_newton_system(
             problem.system,
             points,
-            lambda row: laws[row].hessian(at.u[row], at.friction_bounds[row]),
+            lambda row: laws[row].hessian(at.points[row].u, at.friction_bound(row)),
             [(joint.place, joint.hessian(at.v[joint.place])) for joint in problem.joints],
             problem.active_equalities(at.v),
             [-x for x in at.r],
         )
         d, Ad, motions = moved.v, problem.system.times(moved), points.motions(moved)
+        start, slope, bend = dot(d, at.r), dot(d, at.momentum), dot(d, Ad)
 
-        def along(row: Row) -> _Along:
-            return _along(laws[row], at.u[row], points.velocity(row, motions), at.friction_bounds[row])
+        def along(total: Scalar, row: Row) -> tuple[Scalar, _Along]:
+            y = points.velocity(row, motions)
+            line = _along(laws[row], at.points[row].u, y, at.friction_bound(row))
+            return total - line.power(1.0), line
 
-        lines = near.each(along)
-        alpha = line_search(problem, at.v, d, lines, dot(d, at.r), dot(d, at.momentum), dot(d, Ad))
-        reached = at._replace(
-            v=[x + alpha * y for x, y in zip(at.v, d, strict=True)],
-            momentum=[x + alpha * y for x, y in zip(at.momentum, Ad, strict=True)],
-            u=near.each(lambda row: at.u[row] + lines[row].change * alpha),
+        whole, lines = points.contacts.near.scan(along, slope + bend)
+        alpha = line_search(problem, at.v, d, lines, start, slope, bend, whole)
+        v = [x + alpha * y for x, y in zip(at.v, d, strict=True)]
+        momentum = [x + alpha * y for x, y in zip(at.momentum, Ad, strict=True)]
+
+        def reached(row: Row) -> tuple[PointVector, Scalar]:
+            return at.points[row].u + lines[row].change * alpha, at.friction_bound(row)
+
+        return self.update_friction(v, momentum, reached, updates=at.updates, number=at.number)
+
+    def update_friction(
+        self,
+        v: list[Scalar],
+        momentum: list[Scalar],
+        point: Callable[[Row], tuple[PointVector, Scalar]],
+        *,
+        updates: Scalar,
+        number: Scalar,
+    ) -> _Iterate:
+        """Return the iterate at v, with the friction bounds updated if that is due; `point`: u of each point,
+        and its bound so far."""
+        points = self.problem.points
+        others = self.problem.other_impulses(v, v)
+        ratio = select(updates < UNDAMPED_FRICTION_UPDATES, 1.0, 0.5)
+
+        def both(row: Row) -> tuple[tuple[PointVector, PointVector], _PointIterate]:
+            law, (u, bound) = points.laws[row], point(row)
+            updated = bound + (law.normal_impulse(u) - bound) * ratio
+            impulses = law.force(u, bound).impulse, law.force(u, updated).impulse
+            return impulses, _PointIterate(u, bound, updated)
+
+        contacts, iterates = points.generalized_each(both, 2)
+        r, r_updated = (
+            [m - c - o for m, c, o in zip(momentum, contact, others, strict=True)] for contact in contacts
         )
-        return self.update_friction(reached)
-
-    def update_friction(self, at: _Iterate) -> _Iterate:
-        """Update the friction bounds if that is due, and with them r and its relative size."""
-        points, old = self.problem.points, at.friction_bounds
-        laws, near = points.laws, points.contacts.near
-        others = self.problem.other_impulses(at.v, at.v)
-
-        def residual_of(bounds: Family[Scalar]) -> list[Scalar]:
-            contact = points.generalized(lambda row: laws[row].force(at.u[row], bounds[row]).impulse)
-            return [m - c - o for m, c, o in zip(at.momentum, contact, others, strict=True)]
-
-        r = residual_of(old)
-        size = _norm(r, self.weights) / self.scale
-        may_update = logical_and(at.updates < FRICTION_UPDATES_PER_STEP, at.number < self.last_update)
+        size, size_updated = (_norm(x, self.weights) / self.scale for x in (r, r_updated))
+        may_update = logical_and(updates < FRICTION_UPDATES_PER_STEP, number < self.last_update)
         is_due = logical_and(size < FRICTION_UPDATE_RESIDUAL, may_update)
-        ratio = select(at.updates < UNDAMPED_FRICTION_UPDATES, 1.0, 0.5)
-        new = near.each(lambda row: old[row] + (laws[row].normal_impulse(at.u[row]) - old[row]) * ratio)
-        r_updated = residual_of(new)
-        size_updated = _norm(r_updated, self.weights) / self.scale
         updates_now = logical_and(is_due, size_updated >= NEGLIGIBLE_UPDATE_FACTOR * self.tolerance)
         size = select(updates_now, size_updated, size)
-        return at._replace(
-            friction_bounds=near.each(lambda row: select(updates_now, new[row], old[row])),
+        return _Iterate(
+            v,
+            momentum,
+            iterates,
+            updates_now,
             r=[select(updates_now, a, b) for a, b in zip(r_updated, r, strict=True)],
             left=select(logical_and(may_update, logical_not(is_due)), 1.0, size),
-            updates=at.updates + select(is_due, select(updates_now, 1.0, NEGLIGIBLE_UPDATE_MARK), 0.0),
-            number=at.number + 1.0,
+            updates=updates + select(is_due, select(updates_now, 1.0, NEGLIGIBLE_UPDATE_MARK), 0.0),
+            number=number + 1.0,
         )
 
 
@@ -448,16 +496,18 @@ def position_correction(
     `overlaps` [m]: the parts of the points' overlaps to remove. H includes all points that press, stick or
     nearly touch: removing one overlap must not create another.
     """
-    v, points, u, bounds, laws = found.v, problem.points, found.u, found.friction_bounds, problem.points.laws
+    v, points, ends, laws = found.v, problem.points, found.points, problem.points.laws
 
     def firmness(row: Row) -> Scalar:
         point = laws[row]
-        return select(point.normal_velocity(u[row]) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0)
+        return select(
+            point.normal_velocity(ends[row].u) < point.bound + NEAR_CONTACT_SPEED, point.stiffness, 0.0
+        )
 
     def hessian(row: Row) -> PointHessian | EllipticHessian:
-        point, x = laws[row], u[row]
-        G = point.hessian(x, bounds[row])
-        return replace(G, k_n=select(point.normal_impulse(x) > 0.0, G.k_n, firmness(row)))
+        point, (u, bound, force) = laws[row], ends[row]
+        G = point.hessian(u, bound)
+        return replace(G, k_n=select(force.normal > 0.0, G.k_n, firmness(row)))
 
     total = points.generalized(lambda row: laws[row].push(firmness(row) * overlaps[row]))
     diagonal = []
@@ -474,8 +524,13 @@ def position_correction(
     return solve_newton_system(problem.system, points, hessian, diagonal, equalities, total).v
 
 
-def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:
+def weighted_square(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:
+    """Return the sum of w x^2."""
     total: Scalar = 0.0
     for a, w in zip(x, weights, strict=True):
         total = total + a * a * w
-    return sqrt(maximum(total, 0.0))
+    return total
+
+
+def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:
+    return sqrt(maximum(weighted_square(x, weights), 0.0))

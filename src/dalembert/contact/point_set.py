@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import NamedTuple, TypeVar, final
 
 from dalembert.algorithms.dense import dot
 from dalembert.contact.contacts import Contacts
@@ -22,6 +22,8 @@ from dalembert.contact.friction import EllipticHessian, PointHessian, PointVecto
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
 from dalembert.scalar import Family, Row, Rows, Scalar, select, sqrt
 from dalembert.spatial import ArticulatedInertia, Force, Motion
+
+Value = TypeVar("Value")
 
 MIN_RELATIVE_PIVOT = 1e-12
 """The ratio of a pivot to its diagonal element below which K resists no motion along it: a single point
@@ -124,19 +126,37 @@ class PointSet:
     def wrenches(self, impulse: Callable[[Row], PointVector]) -> dict[int, Force]:
         """Return the sums of impulses on the second bodies, and of their opposites on the first, about the
         common origin by bodies."""
-        contacts = self.contacts
-
-        def acting(row: Row) -> list[tuple[Row, Force]]:
-            wrench = self.laws[row].wrench(impulse(row))
-            own = [(contacts.second[row], wrench)]
-            return own if not self._firsts_move else [*own, (contacts.first[row], -wrench)]
-
-        sums = contacts.near.scatter(acting, contacts.bodies, Force.zero())
-        return {body: sums.at(body) for body in self._touching()}
+        return self._wrenches(lambda row: ([impulse(row)], ()), 1)[0][0]
 
     def generalized(self, impulse: Callable[[Row], PointVector]) -> list[Scalar]:
         """Return J^T of impulses."""
         return self.system.impulses(self.wrenches(impulse))
+
+    def generalized_each(
+        self, step: Callable[[Row], tuple[Sequence[PointVector], Value]], count: int
+    ) -> tuple[list[list[Scalar]], Family[Value]]:
+        """Return J^T of each of `count` sets of impulses, and a value for each point, in one pass over the
+        points."""
+        wrenches, values = self._wrenches(step, count)
+        return [self.system.impulses(own) for own in wrenches], values
+
+    def _wrenches(
+        self, step: Callable[[Row], tuple[Sequence[PointVector], Value]], count: int
+    ) -> tuple[list[dict[int, Force]], Family[Value]]:
+        """Return the sums of `wrenches` of each of `count` sets of impulses, and a value for each point."""
+        contacts = self.contacts
+
+        def acting(row: Row) -> tuple[list[tuple[Row, list[Force]]], Value]:
+            impulses, value = step(row)
+            wrenches = [self.laws[row].wrench(impulse) for impulse in impulses]
+            own = [(contacts.second[row], wrenches)]
+            if self._firsts_move:
+                own.append((contacts.first[row], [-wrench for wrench in wrenches]))
+            return own, value
+
+        sums, values = contacts.near.scatter_each(acting, contacts.bodies, [Force.zero()] * count)
+        on_bodies = {body: sums.at(body) for body in self._touching()}
+        return [{body: own[k] for body, own in on_bodies.items()} for k in range(count)], values
 
     def inertias(
         self, hessian: Callable[[Row], PointHessian | EllipticHessian]

@@ -87,9 +87,9 @@ def rebound(
     others, momenta = problem.other_impulses(found.v, before), system.times(system.motion(before))
     acting = [p - m + x for p, m, x in zip(problem.p, momenta, others, strict=True)]
     v_free = [x + y for x, y in zip(before, factors.solve(acting).v, strict=True)]
-    points, forces = problem.points, found.forces
+    points, ends = problem.points, found.points
     near, laws = points.contacts.near, points.laws
-    P_0 = points.generalized(lambda row: forces[row].impulse)
+    P_0 = points.generalized(lambda row: ends[row].force.impulse)
     change_0 = factors.solve(P_0).v
     a, b = dot(P_0, change_0), dot(P_0, v_free)
     b_steps = 0.5 * (b + dot(P_0, before))
@@ -97,8 +97,8 @@ def rebound(
     v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
     work, work_steps = (s_0 * x + 0.5 * (s_0 * s_0) * a for x in (b, b_steps))
     if not points.contacts.rebounds:
-        return Rebound(v, v_free, near.each(lambda row: forces[row].impulse * s_0), work, P_0)
-    normal = near.each(lambda row: forces[row].normal * s_0)
+        return Rebound(v, v_free, near.each(lambda row: ends[row].force.impulse * s_0), work, P_0)
+    normal = near.each(lambda row: ends[row].force.normal * s_0)
     more = _rebounding(points, normal, before, v_free, v, speed)
     P_1 = points.generalized(lambda row: laws[row].push(more[row]))
     change_1 = factors.solve(P_1).v
@@ -108,7 +108,7 @@ def rebound(
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
         v_free,
-        near.each(lambda row: forces[row].impulse * s_0 + laws[row].push(more[row] * s_1)),
+        near.each(lambda row: ends[row].force.impulse * s_0 + laws[row].push(more[row] * s_1)),
         work + s_1 * b + 0.5 * (s_1 * s_1) * a,
         P_0,
         P_1,

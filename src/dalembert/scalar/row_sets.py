@@ -8,6 +8,7 @@ contact, the bodies that they act on. Rows come with constants (`numbers`, `link
     rows.fold(step, carry)         one value from all rows, in order
     rows.scan(step, carry)         both: a value for each row that depends on those before
     rows.scatter(step, to, zero)   sums of contributions to the rows of another set
+    rows.scatter_each(…)           both: sums, and a value for each row
     rows.write(writes)             values of rows that differ from sample to sample
     rows.collect(sources)          the rows that some code names at run time, with a value for each
 
@@ -38,6 +39,7 @@ from dalembert.scalar.kinds import FLOAT, Scalar, find
 
 T = TypeVar("T")
 Carry = TypeVar("Carry")
+Value = TypeVar("Value")
 
 
 class Row(Protocol):
@@ -132,10 +134,17 @@ class Rows(ABC):
     def write(self, writes: Sequence[Write]) -> Family[Any]:
         """Return the values that are written, in order; those of other rows are not defined."""
 
-    @abstractmethod
     def scatter(self, step: Callable[[Row], Iterable[tuple[Row, T]]], to: Rows, zero: T) -> Family[T]:
         """Return, for the rows of `to`, the sums of the values that the step yields for them; `to` may be
         collected from the set whose rows the step names, and must then have all that it names."""
+        return self.scatter_each(lambda row: (step(row), ()), to, zero)[0]
+
+    @abstractmethod
+    def scatter_each(
+        self, step: Callable[[Row], tuple[Iterable[tuple[Row, T]], Value]], to: Rows, zero: T
+    ) -> tuple[Family[T], Family[Value]]:
+        """Return the sums of `scatter` and the values of `each`, from a step that returns what it yields for
+        rows of `to`, and its value."""
 
     @abstractmethod
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
@@ -245,19 +254,23 @@ class _PlainRows(Rows):
                         found[k] = rebuild(value, new)
         return _PlainFamily(self, found)
 
-    def scatter(self, step: Callable[[Row], Iterable[tuple[Row, Any]]], to: Rows, zero: Any) -> Family[Any]:
+    def scatter_each(
+        self, step: Callable[[Row], tuple[Iterable[tuple[Row, Any]], Any]], to: Rows, zero: Any
+    ) -> tuple[Family[Any], Family[Any]]:
         if not isinstance(to, _PlainRows):
             raise ArgumentError("rows of numbers are summed to rows of numbers")
         whole = to
         while whole._parent is not None:
             whole = whole._parent
         start = leaves(zero)
-        sums = [list(start) for _ in whole._places]
+        sums, values = [list(start) for _ in whole._places], []
         for place in self._places:
-            for row, value in step(place):
+            added, own = step(place)
+            values.append(own)
+            for row, value in added:
                 k = _place(row, whole)
                 sums[k] = [a + b for a, b in zip(sums[k], leaves(value), strict=True)]
-        return _PlainFamily(whole, [rebuild(zero, item) for item in sums])
+        return _PlainFamily(whole, [rebuild(zero, item) for item in sums]), _PlainFamily(self, values)
 
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
         named = [

@@ -180,7 +180,9 @@ def record_iterations(
         if until is not None:
             following = until(rebuild(carry, new))
         for cell, family in zip(carried, _families(result), strict=True):
-            cell.copy_from(family, own.flag if done is not None else None)
+            unless = own.flag if done is not None else None
+            if not cell.updated_in_place(family, unless, own):
+                cell.copy_from(family, unless)
     finally:
         graph.open_loops.pop()
     starts = {j: cell for j, cell in enumerate(cells) if _literal_value(given[j]) is None}

@@ -9,7 +9,7 @@ it. A set that `collect` found lists, for each of its rows, the row of the set t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -27,6 +27,7 @@ from dalembert.tracing.iteration import (
     RowAppend,
     RowStore,
     add_loop,
+    all_loops,
     from_cell,
     is_condition,
     record_iterations,
@@ -90,17 +91,17 @@ class RecordedFamily(Family[Any]):
     def __init__(
         self, rows: RecordedRows, array: str, template: Any, places: Sequence[Scalar | _Cell]
     ) -> None:
-        self.rows, self._array, self._template, self._places = rows, array, template, list(places)
+        self.rows, self.array, self._template, self._places = rows, array, template, list(places)
 
     def __getitem__(self, row: Row) -> Any:
         graph, rows, own = self.rows.graph, self.rows.name, _recorded_row(row)
-        return self._value(lambda cell: own.address(rows, self._array, self._width, cell.offset), graph)
+        return self._value(lambda cell: own.address(rows, self.array, self.width, cell.offset), graph)
 
     def at(self, number: int) -> Any:
         if not 0 <= number < self.rows.count:
             raise ShapeError(f"row {number} of {self.rows.count}")
-        first = number * self._width
-        return self._value(lambda cell: Address.fixed(self._array, first + cell.offset), self.rows.graph)
+        first = number * self.width
+        return self._value(lambda cell: Address.fixed(self.array, first + cell.offset), self.rows.graph)
 
     def leaves(self) -> list[Scalar]:
         """Return no scalars: a loop carries the array as a whole."""
@@ -132,18 +133,54 @@ class RecordedFamily(Family[Any]):
             old = self[row]
             return rebuild(new, [scalar.select(unless, a, b) for a, b in zip(leaves(old), leaves(new))])
 
-        self.rows.store_each(step, self._array, self._places)
+        self.rows.store_each(step, self.array, self._places)
+
+    def updated_in_place(self, new: RecordedFamily, unless: Expression | None, step: OpenLoop) -> bool:
+        """Let the loop of a step that makes `new` store it as the next values of this carried family, except
+        in samples for which `unless` holds; return False where that is not possible.
+
+        Later code reads `new` from here. So no code after that loop may read the values before it, and the
+        loop itself only those of its own row, as it stores at the end of an iteration.
+        """
+        graph, rows = self.rows.graph, self.rows
+        maker = next((k for k, x in enumerate(step.inner) if f"{x.name} rows" == new.array), None)
+        if maker is None or new._places != self._places:
+            return False
+        loop, own = step.inner[maker], RecordedRow(step.inner[maker].name, rows.levels)
+        if loop.rows != rows.name or loop.bounds is not None:
+            return False
+        number = {inner.name: k for k, top in enumerate(step.inner) for inner in all_loops([top])}
+        for address in [x.data for x in graph.nodes if x.op == "load" and x.data.array == self.array]:
+            if address.index is None:
+                return False
+            own_value = own.address(rows.name, self.array, self.width, address.offset)
+            if number.get(address.index.loop, -1) >= maker and address != own_value:
+                return False
+
+        def stored(store: RowStore) -> RowStore:
+            if store.address.array != new.array:
+                return store
+            address = replace(store.address, array=self.array)
+            if unless is None:
+                return replace(store, address=address)
+            return replace(
+                store, address=address, value=scalar.select(unless, graph.load(address), store.value)
+            )
+
+        step.inner[maker] = replace(loop, stores=tuple(map(stored, loop.stores)))
+        graph.families[new.array] = replace(graph.families[new.array], storage=self.array)
+        return True
 
     def after(self, loop: str) -> RecordedFamily:
         """Return the family after the loop that carried it."""
         graph = self.rows.graph
-        own = graph.families[self._array]
-        array = f"{self._array} end"
-        graph.families[array] = FamilyArray(own.rows, own.width, self._array, (loop,))
+        own = graph.families[self.array]
+        array = f"{self.array} end"
+        graph.families[array] = FamilyArray(own.rows, own.width, self.array, (loop,))
         return RecordedFamily(self.rows, array, self._template, self._places)
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
         return sum(isinstance(x, _Cell) for x in self._places)
 
     def _value(self, address: Callable[[_Cell], Address], graph: Any) -> Any:
@@ -357,13 +394,20 @@ class RecordedRows(Rows):
         template = next(value for _, _, found, _ in traced for _, value in found)
         return RecordedFamily(self, array, template, places)
 
-    def scatter(self, step: Callable[[Row], Iterable[tuple[Row, Any]]], to: Rows, zero: Any) -> Family[Any]:
+    def scatter_each(
+        self, step: Callable[[Row], tuple[Iterable[tuple[Row, Any]], Any]], to: Rows, zero: Any
+    ) -> tuple[Family[Any], Family[Any]]:
         target, graph = _recorded(to), self.graph
         whole = RecordedRows(graph, target.levels[-1], graph.rows[target.levels[-1]].size)
         name = graph.loop_name()
-        found, inner = self._trace(name, partial(_listed, step))
+
+        def listed(row: Row) -> tuple[list[tuple[Row, Any]], Any]:
+            added, own = step(row)
+            return list(added), own
+
+        (found, own), inner = self._trace(name, listed)
         values = [leaves(value) for _, value in found]
-        places = _places([leaves(zero), *values])
+        places, kept = _places([leaves(zero), *values]), _places([leaves(own)])
         array, width = f"{name} sums", sum(isinstance(x, _Cell) for x in places)
         target.store_each(lambda row: zero, array, places, whole.name)
         stores = [
@@ -372,9 +416,12 @@ class RecordedRows(Rows):
             for j, x in enumerate(places)
             if isinstance(x, _Cell)
         ]
-        self._add(name, inner, stores=stores)
+        sums = RecordedFamily(whole, array, zero, places)
+        each = RecordedFamily(self, f"{name} rows", own, kept)
+        self._add(name, inner, stores=[*stores, *self._stores(name, own, each.array, kept)])
         graph.families[array] = FamilyArray(whole.name, width, array, (name,))
-        return RecordedFamily(whole, array, zero, places)
+        graph.families[each.array] = FamilyArray(self.name, each.width, each.array, (name,))
+        return sums, each
 
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
         graph = self.graph
