@@ -505,8 +505,8 @@ DEFAULT_SAG = 1e-3
 """The depth [m] by which the weight of a figure presses one point in, unless a stiffness is given."""
 
 DRIVE_STIFFNESS_RATIO = 100.0
-"""The least stiffness of a point, unless one is given, in multiples of that with which motors hold its bodies:
-what servos press together, they press with the force that is meant, to 1 % with one point a side."""
+"""The least stiffness of a point, unless one is given, in multiples of that with which motors hold its
+bodies: what servos press together, they press with the force that is meant, to 1 % with one point a side."""
 
 MAX_UNLOADED_DEPTH_IN_SAGS = 25.0
 """The greatest depth of springs that contact has not pressed in, in multiples of the sag under the weight."""

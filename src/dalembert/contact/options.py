@@ -146,7 +146,8 @@ class Compliant(_PairOptions):
     `pairs`, `exclude`, `self_collision`: which shapes may touch, as in `Rigid`. `stiffness` K [N/m] along
     normals, by default such that the whole weight of a figure presses it in by 1 mm, and at least 100 times
     that with which servos hold its bodies; `damping` D [N s/m], by default critical for its mass,
-    2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by default the same. No value limits the time step. `limits` and `nearest` as in `Rigid`.
+    2 sqrt(K m); `friction_stiffness` and `friction_damping` along surfaces, by default the same. No value
+    limits the time step. `limits` and `nearest` as in `Rigid`.
 
     >>> da.contact.Compliant(stiffness=5e4, damping=800.0).stiffness
     50000.0
