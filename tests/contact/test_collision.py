@@ -21,6 +21,7 @@ from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.pairs import contact_points, pairs_of, point_names, poses_of
 from dalembert.model.shapes import Box, ConvexMesh, Ellipsoid, HeightField
 from dalembert.model.tree import PerBody
+from dalembert.simulation import step_function
 from dalembert.spatial import Motion, Vec3
 from dalembert.tracing import ArrayArgument, trace
 from dalembert.tracing.graph import check_size
@@ -285,3 +286,58 @@ def test_what_touches_within_the_step_is_found_at_its_beginning() -> None:
     assert named[new].all()
     # What is named is nearer than two bodies can travel that move as fast as the fastest of all.
     assert 0.1 < named.mean() < 0.9
+
+
+def figure_of_meshes():
+    """A chain whose meshes are near each other but for the joint between them."""
+    rng = np.random.default_rng(5)
+    builder = da.ModelBuilder()
+    parent = "world"
+    for k in range(6):
+        mesh = ConvexMesh((rng.normal(size=(20, 3)) * [0.06, 0.02, 0.02]).tolist())
+        joint = da.Free() if k == 0 else da.Revolute((0.0, float(k % 2), float(1 - k % 2)))
+        place = da.Transform.from_rotation_translation(np.eye(3), (0.1 * (k > 0), 0.0, 0.0))
+        inertia = da.RigidInertia(0.5, (0.0, 0.0, 0.0), np.eye(3) * 1e-3)
+        builder.add_body(f"part{k}", parent=parent, joint=joint, placement=place, inertia=inertia)
+        builder.add_shape(f"part{k}", mesh)
+        parent = f"part{k}"
+    return builder.build().with_ground()
+
+
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+def test_remembered_axes_change_no_bit(law, monkeypatch):
+    rng = np.random.default_rng(6)
+    model = figure_of_meshes()
+    q = np.tile(model.neutral(), (9, 1))
+    q[:, 2], q[:, 7:] = 0.3, rng.uniform(-1.5, 1.5, (9, 5))
+    v = rng.normal(size=(9, model.nv))
+    motions = []
+    for kept in (0, 1, 3):
+        monkeypatch.setattr(step_function, "KEPT_AXES_PER_BODY", kept)
+        plan = step_function.StepPlan(model, contact=da.contact.Rigid(), pairs=pairs_of(model))
+        assert ("axes" in plan.carried_results) is (kept > 0)
+        motions.append(da.rollout(figure_of_meshes(), q, v, steps=120, dt=0.004, contact=law))
+    for motion in motions[1:]:
+        np.testing.assert_array_equal(motion.q, motions[0].q)
+        np.testing.assert_array_equal(
+            motion.contacts.force.sum(axis=-2), motions[0].contacts.force.sum(axis=-2)
+        )
+
+
+def test_a_step_remembers_axes_that_separate():
+    model = figure_of_meshes()
+    scene = Scene.of(model, pairs_of(model))
+    q = [*model.neutral()]
+    q[2] = 0.3
+    q[7:] = [0.9, -0.9, 0.9, -0.9, 0.9]
+    none = [[-1.0, 0.0, 0.0, 0.0]] * 12
+    poses = forward_kinematics(model, q)
+    found = scene.contacts(poses, None, DT, q, none)
+    axes = [[float(x) for x in row] for row in found.axes if row[0] >= 0.0]
+    assert axes
+    assert len({row[0] for row in axes}) == len(axes)
+    np.testing.assert_allclose(np.linalg.norm([row[1:] for row in axes], axis=1), 1.0, atol=1e-12)
+    again = scene.contacts(poses, None, DT, q, found.axes)
+    assert [[float(x) for x in row] for row in again.axes if row[0] >= 0.0] == axes
+    named = lambda contacts: [float(contacts.number[place]) for place in contacts.near._places]
+    assert named(again) == named(found)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,9 @@ from dalembert import scalar
 from dalembert.contact.contacts import BodyPairs, Contacts, friction_across, listed_contacts, turning_friction
 from dalembert.contact.narrow_phase import point_count
 from dalembert.contact.narrow_phase.boxes import best_face
-from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint
+from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose
 from dalembert.contact.narrow_phase.closest import TABLE
-from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat
+from dalembert.contact.narrow_phase.convex_pairs import convex_convex, flat_flat, solid_pair
 from dalembert.contact.narrow_phase.forms import (
     BoxForm,
     CornersForm,
@@ -63,13 +63,15 @@ from dalembert.scalar import (
     Rows,
     Scalar,
     Source,
+    Write,
     is_zero,
     logical_and,
+    logical_not,
     maximum,
     select,
     sqrt,
 )
-from dalembert.spatial import Motion, Transform
+from dalembert.spatial import Motion, Transform, Vec3
 
 T = TypeVar("T")
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -119,7 +121,8 @@ def kind_of(a: Shape, b: Shape) -> tuple[Kind, bool]:
 @dataclass(frozen=True, eq=False)
 class PairTable:
     """The pairs of one kind: `first` and `second` are rows of the tables of their forms, `sign` is -1 where a
-    pair is turned. The points of a pair have numbers from `number` on, `counts` of them."""
+    pair is turned. The points of a pair have numbers from `number` on, `counts` of them. `begin`: the number
+    of the first pair among all pairs that are searched."""
 
     kind: Kind
     first: Sequence[int]
@@ -127,9 +130,18 @@ class PairTable:
     sign: Sequence[float]
     number: Numbers
     counts: Numbers
+    begin: int = 0
 
-    def source(self, a: ShapeRows, b: ShapeRows, points: Rows, like: Any) -> Source:
-        """Return the code that names the points within reach."""
+    @property
+    def is_searched(self) -> bool:
+        """True if a search finds the nearest points of the pairs."""
+        return TABLE.get(self.kind) in (convex_convex, flat_flat)
+
+    def source(
+        self, a: ShapeRows, b: ShapeRows, points: Rows, like: Any, known: KnownAxes | None
+    ) -> tuple[Source, Callable[[Family[Vec3]], SeparatedPairs] | None]:
+        """Return the code that names the points within reach, and for pairs of a search, where axes are
+        `known` from the step before, what makes of its last axes those to remember."""
         pairs = scalar.rows(len(self.first), like=like)
         one, other = pairs.links(a.rows, self.first), pairs.links(b.rows, self.second)
         near, is_near = _collect(pairs, lambda i: _may_meet(a, one[i], b, other[i]))
@@ -138,23 +150,118 @@ class PairTable:
             near, is_near = _collect(
                 near, lambda i: logical_and(rough[i], _boxes_may_meet(a, one[i], b, other[i]))
             )
+        past: Family[Vec3] | None = None
+        wide = near
+        if known is not None and self.is_searched:
+            past = known.of_pairs(pairs, near, self.begin)
+            last, rough = past, is_near
+            near, is_near = _collect(
+                near,
+                lambda i: logical_and(rough[i], logical_not(_is_separated(a, one[i], b, other[i], last[i]))),
+            )
         least, most = int(self.counts.min()), int(self.counts.max())
         rows = [
             pairs.links(points, (self.number + np.minimum(j, self.counts - 1)).tolist()) for j in range(most)
         ]
         sign, counts = pairs.numbers(self.sign), pairs.numbers(self.counts.tolist())
 
-        def name(i: Row) -> Iterator[Named]:
+        def name(i: Row) -> tuple[list[Named], Any]:
             # Samples of a block whose shapes are far apart search for nothing.
             reach = select(is_near[i], a.travel(one[i]) + b.travel(other[i]), -ABSENT_POINT_GAP)
-            for j, point in enumerate(_points_between(a, one[i], b, other[i], reach)[:most]):
+            found = _points_between(a, one[i], b, other[i], reach)[:most]
+            named = []
+            for j, point in enumerate(found):
                 within = point.gap <= reach
                 if j >= least:
                     within = logical_and(within, counts[i] > float(j))
                 gap = select(within, point.gap, ABSENT_POINT_GAP)
-                yield Named(rows[j][i], within, ContactPoint(point.position, point.normal * sign[i], gap))
+                value = ContactPoint(point.position, point.normal * sign[i], gap)
+                named.append(Named(rows[j][i], within, value))
+            if past is None:
+                return named, ()
+            axis = a.frame(one[i]).R.transposed_times(found[0].normal)
+            axis = axis * select(found[0].gap > reach, 1.0, 0.0)
+            return named, choose(is_near[i], axis, past[i])
 
-        return Source(near, name)
+        def separated(axes: Family[Vec3]) -> SeparatedPairs:
+            assert past is not None
+            old = past
+            writes = [Write(wide, lambda i: [(i, old[i])]), Write(near, lambda i: [(i, axes[i])])]
+            keys = pairs.numbers([float(self.begin + k) for k in range(len(self.first))])
+            return SeparatedPairs(wide, pairs.write(writes), keys)
+
+        return Source(near, name), None if past is None else separated
+
+
+# Axes along which two shapes are farther apart than they may travel end their search before it begins. Each
+# sample remembers those of a step for the next one, in which they hardly change; they decide nothing else.
+
+AXIS_NUMBERS: Final = 4
+"""The count of numbers that are remembered of a pair: its number, -1 for none, and its axis."""
+
+
+class SeparatedPairs(NamedTuple):
+    """Pairs of one kind that were near; their axes in the frame of the first shape, zero for none; and their
+    numbers among all pairs that are searched."""
+
+    near: Rows
+    axes: Family[Vec3]
+    numbers: Family[Scalar]
+
+
+class KnownAxes(NamedTuple):
+    """The axes that a sample remembers: rows that have one, and the numbers of these."""
+
+    filled: Rows
+    values: Family[list[Scalar]]
+
+    @staticmethod
+    def of(remembered: Sequence[Sequence[Scalar]], like: Any) -> KnownAxes:
+        """Return what the rows hold that a step remembered."""
+        kept = scalar.rows(len(remembered), like=[remembered, like])
+        values = kept.stack([list(row) for row in remembered])
+        return KnownAxes(kept.where(lambda row: values[row][0] >= 0.0), values)
+
+    def of_pairs(self, pairs: Rows, near: Rows, begin: int) -> Family[Vec3]:
+        """Return the axes of near pairs of a kind, whose numbers begin with `begin`; zero for none."""
+        values = self.values
+        writes = [
+            Write(near, lambda row: [(row, Vec3.zero())]),
+            Write(self.filled, lambda row: [(values[row][0] - float(begin), Vec3(*values[row][1:]))]),
+        ]
+        return pairs.write(writes)
+
+
+def remember_axes(kinds: Sequence[SeparatedPairs], size: int, like: Any) -> list[list[Scalar]]:
+    """Return `size` rows with the axes of pairs of all kinds, as many as there is room for."""
+    kept = scalar.rows(size, like=like)
+    count: Scalar = 0.0
+    writes = [Write(kept, lambda row: [(row, [-1.0, 0.0, 0.0, 0.0])])]
+
+    def place(pairs: SeparatedPairs) -> Callable[[Scalar, Row], tuple[Scalar, Scalar]]:
+        def step(so_far: Scalar, row: Row) -> tuple[Scalar, Scalar]:
+            axis = pairs.axes[row]
+            known = axis.dot(axis) > 0.5
+            return so_far + select(known, 1.0, 0.0), select(known, so_far, -1.0)
+
+        return step
+
+    def write(pairs: SeparatedPairs, places: Family[Scalar]) -> Write:
+        return Write(pairs.near, lambda row: [(places[row], [pairs.numbers[row], *pairs.axes[row]])])
+
+    for pairs in kinds:
+        count, places = pairs.near.scan(place(pairs), count)
+        writes.append(write(pairs, places))
+    memory = kept.write(writes)
+    return [memory.at(k) for k in range(size)]
+
+
+def _is_separated(a: ShapeRows, i: Row, b: ShapeRows, k: Row, axis: Vec3) -> Scalar:
+    """Return whether two shapes are farther apart than they travel, along an axis in the frame of one."""
+    forms: tuple[Any, Any] = a.form(i), b.form(k)
+    pair = solid_pair(forms[0], a.frame(i), forms[1], b.frame(k))
+    separation = axis.dot(pair.extreme(-axis).w) - pair.a.margin - pair.b.margin
+    return logical_and(axis.dot(axis) > 0.5, separation > a.travel(i) + b.travel(k))
 
 
 def _collect(rows: Rows, condition: Callable[[Row], Scalar]) -> tuple[Rows, Family[Scalar]]:
@@ -248,7 +355,7 @@ class Scene:
             counts[number] = usual[kind]
         begins = np.cumsum(counts) - counts
         places = {form: {key: row for row, key in enumerate(found)} for form, found in shapes.items()}
-        kinds = []
+        kinds: list[PairTable] = []
         for kind, found in members.items():
             first, second = (
                 [places[form][_key(_sides(pairs[number], turned)[k])] for number, turned in found]
@@ -256,7 +363,8 @@ class Scene:
             )
             signs = [-1.0 if turned else 1.0 for _, turned in found]
             own = [number for number, _ in found]
-            kinds.append(PairTable(kind, first, second, signs, begins[own], counts[own]))
+            searched = sum(len(table.first) for table in kinds if table.is_searched)
+            kinds.append(PairTable(kind, first, second, signs, begins[own], counts[own], searched))
         count = len(model.bodies)
         tables = {form: ShapeTable.of(form, [*found.values()], count) for form, found in shapes.items()}
         return Scene(tuple(pairs), count, tables, tuple(kinds), np.repeat(range(len(pairs)), counts).tolist())
@@ -276,24 +384,41 @@ class Scene:
         names = [pair_names(model, pair) for pair in self.pairs]
         return [names[number] for number in self.pair_of_point]
 
+    @property
+    def searched_pairs(self) -> int:
+        """The number of pairs whose nearest points a search finds."""
+        return sum(len(pairs.first) for pairs in self.kinds if pairs.is_searched)
+
     def contacts(
-        self, poses: PerBody[Transform], velocities: PerBody[Motion] | None, dt: Scalar, like: Any
+        self,
+        poses: PerBody[Transform],
+        velocities: PerBody[Motion] | None,
+        dt: Scalar,
+        like: Any,
+        axes: Sequence[Sequence[Scalar]] = (),
     ) -> Contacts:
         """Return the points within reach in a step of dt [s].
 
         `poses` of the bodies in the world; `velocities` in body coordinates, or None for `MAX_APPROACH_SPEED`
-        between any two; `like`: scalars of the kind to compute with.
+        between any two; `like`: scalars of the kind to compute with; `axes`: those that the step before
+        remembered, which has as many rows for the next one.
         """
         if not self.pairs:
             return listed_contacts(self.body_count, (), ())
         bodies = self._bodies(poses, velocities, dt, like)
         shapes = {form: ShapeRows(table, bodies, like) for form, table in self.shapes.items()}
         points = scalar.rows(self.point_count, like=like)
+        known = KnownAxes.of(axes, like) if axes else None
         sources = []
         for pairs in self.kinds:
             a, b = pairs.kind
-            sources.append(pairs.source(shapes[a], shapes[b], points, like))
-        near, found = points.collect(sources)
+            sources.append(pairs.source(shapes[a], shapes[b], points, like, known))
+        near, found, axes_found = points.collect_each([source for source, _ in sources])
+        separated = [
+            separate(own)
+            for (_, separate), own in zip(sources, axes_found, strict=True)
+            if separate is not None
+        ]
         first, second = (
             points.links(bodies.rows, [self._body(side) for side in self._of_points(sides)])
             for sides in ([pair.first for pair in self.pairs], [pair.second for pair in self.pairs])
@@ -320,6 +445,7 @@ class Scene:
             any(not is_zero(pair.restitution) for pair in self.pairs),
             friction_across(self.pairs, of_pairs),
             turning_friction(self.pairs, of_pairs),
+            remember_axes(separated, len(axes), like) if axes else (),
         )
 
     def _bodies(

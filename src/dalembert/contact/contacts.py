@@ -61,7 +61,8 @@ class Contacts(NamedTuple):
     `restitution`: e of Featherstone 2008 Eq. 11.64; `number`: that of the point among `every`; `body_pairs`:
     the pairs of bodies that points may have; `rebounds`: whether any point has a restitution.
     `across`: mu along the second direction of the surface (`friction.Ellipse`), and `turning`: friction
-    against turning, each None where no pair has it.
+    against turning, each None where no pair has it. `axes`: what a sample remembers of separated pairs
+    (`collision.KnownAxes`).
     """
 
     near: Rows
@@ -77,6 +78,7 @@ class Contacts(NamedTuple):
     rebounds: bool
     across: Family[Scalar] | None = None
     turning: TurningFriction | None = None
+    axes: Sequence[Sequence[Scalar]] = ()
 
 
 def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> Contacts:

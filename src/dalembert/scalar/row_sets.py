@@ -11,6 +11,7 @@ contact, the bodies that they act on. Rows come with constants (`numbers`, `link
     rows.scatter_each(…)           both: sums, and a value for each row
     rows.write(writes)             values of rows that differ from sample to sample
     rows.collect(sources)          the rows that some code names at run time, with a value for each
+    rows.collect_each(sources)     and a value for each row of the sources
 
 What `collect` returns are rows again. In a batch they are the rows that any sample names, so that all samples
 visit the same rows: a sample that did not name a row must make its value harmless. A trace records each step
@@ -29,6 +30,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, final
 
 import numpy as np
@@ -55,10 +57,15 @@ class Named(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Code that names rows: a step that yields what it names for each row of a set."""
+    """Code that names rows: a step that yields what it names for each row of a set, for `collect_each` a step
+    that returns this and a value."""
 
     rows: Rows
-    step: Callable[[Row], Iterable[Named]]
+    step: Callable[[Row], Any]
+
+
+def _alone(step: Callable[[Row], Iterable[Named]], row: Row) -> tuple[Iterable[Named], tuple[()]]:
+    return step(row), ()
 
 
 class Write(NamedTuple):
@@ -146,9 +153,15 @@ class Rows(ABC):
         """Return the sums of `scatter` and the values of `each`, from a step that returns what it yields for
         rows of `to`, and its value."""
 
-    @abstractmethod
     def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
         """Return the rows of this set that the sources name, in the order of naming, with their values."""
+        found, values, _ = self.collect_each([Source(rows, partial(_alone, step)) for rows, step in sources])
+        return found, values
+
+    @abstractmethod
+    def collect_each(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any], list[Family[Any]]]:
+        """Return what `collect` does, and for each source the values of its own rows: their steps give what
+        they name and a value."""
 
     def where(self, condition: Callable[[Row], Scalar]) -> Rows:
         """Return the rows for which a condition holds in any sample."""
@@ -272,16 +285,18 @@ class _PlainRows(Rows):
                 sums[k] = [a + b for a, b in zip(sums[k], leaves(value), strict=True)]
         return _PlainFamily(whole, [rebuild(zero, item) for item in sums]), _PlainFamily(self, values)
 
-    def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
-        named = [
-            item
-            for source in sources
-            for place in source.rows._places  # type: ignore[attr-defined]
-            for item in source.step(place)
-            if _may_hold(item.condition)
-        ]
+    def collect_each(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any], list[Family[Any]]]:
+        named: list[Named] = []
+        kept: list[Family[Any]] = []
+        for rows, step in sources:
+            own = []
+            for place in rows._places:  # type: ignore[attr-defined]
+                items, value = step(place)
+                named += [item for item in items if _may_hold(item.condition)]
+                own.append(value)
+            kept.append(rows.stack(own))
         found = _PlainRows(self, [cast("dict[Any, int]", item.row) for item in named])
-        return found, found.stack([item.value for item in named])
+        return found, found.stack([item.value for item in named]), kept
 
 
 def _may_hold(condition: Scalar) -> bool:

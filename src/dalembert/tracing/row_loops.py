@@ -401,11 +401,7 @@ class RecordedRows(Rows):
         whole = RecordedRows(graph, target.levels[-1], graph.rows[target.levels[-1]].size)
         name = graph.loop_name()
 
-        def listed(row: Row) -> tuple[list[tuple[Row, Any]], Any]:
-            added, own = step(row)
-            return list(added), own
-
-        (found, own), inner = self._trace(name, listed)
+        (found, own), inner = self._trace(name, partial(_listed_first, step))
         values = [leaves(value) for _, value in found]
         places, kept = _places([leaves(zero), *values]), _places([leaves(own)])
         array, width = f"{name} sums", sum(isinstance(x, _Cell) for x in places)
@@ -423,20 +419,20 @@ class RecordedRows(Rows):
         graph.families[each.array] = FamilyArray(self.name, each.width, each.array, (name,))
         return sums, each
 
-    def collect(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any]]:
+    def collect_each(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any], list[Family[Any]]]:
         graph = self.graph
-        traced: list[tuple[RecordedRows, str, list[Named], tuple[RecordedLoop, ...]]] = []
+        traced: list[tuple[RecordedRows, str, tuple[list[Named], Any], tuple[RecordedLoop, ...]]] = []
         for source in sources:
             rows, loop = _recorded(source.rows), graph.loop_name()
-            found, inner = rows._trace(loop, partial(_listed, source.step))
-            traced.append((rows, loop, found, inner))
-        columns = [leaves(item.value) for _, _, found, _ in traced for item in found]
+            traced.append((rows, loop, *rows._trace(loop, partial(_listed_first, source.step))))
+        columns = [leaves(item.value) for _, _, (found, _), _ in traced for item in found]
         places = _places(columns)
         width = sum(isinstance(x, _Cell) for x in places)
-        size = sum(rows.count * len(found) for rows, _, found, _ in traced)
+        size = sum(rows.count * len(found) for rows, _, (found, _), _ in traced)
         name = graph.add_rows(RowSet(size, self.name))
         array = f"{name} values"
-        for number, (rows, loop, found, inner) in enumerate(traced):
+        kept: list[Family[Any]] = []
+        for number, (rows, loop, (found, own), inner) in enumerate(traced):
             appends = []
             for item in found:
                 values = leaves(item.value)
@@ -448,11 +444,16 @@ class RecordedRows(Rows):
                 entry = _recorded_row(item.row).address(self.name, "", 1, 0)
                 condition = to_cell(graph, graph.condition(item.condition))
                 appends.append(RowAppend(name, entry, condition, given))
-            rows._add(loop, inner, appends=appends, empties=() if number else (name,))
+            own_places = _places([leaves(own)])
+            each = RecordedFamily(rows, f"{loop} rows", own, own_places)
+            stores = rows._stores(loop, own, each.array, own_places)
+            rows._add(loop, inner, stores=stores, appends=appends, empties=() if number else (name,))
+            graph.families[each.array] = FamilyArray(rows.name, each.width, each.array, (loop,))
+            kept.append(each)
         graph.families[array] = FamilyArray(name, width, array, tuple(loop for _, loop, _, _ in traced))
-        template = next((item.value for _, _, found, _ in traced for item in found), ())
+        template = next((item.value for _, _, (found, _), _ in traced for item in found), ())
         collected = RecordedRows(graph, name, size, self.levels)
-        return collected, RecordedFamily(collected, array, template, places)
+        return collected, RecordedFamily(collected, array, template, places), kept
 
     def _trace(self, name: str, step: Callable[[Row], Any]) -> tuple[Any, tuple[RecordedLoop, ...]]:
         """Return what a step gives for a row, and the loops that it contains."""
@@ -491,6 +492,11 @@ class RecordedRows(Rows):
 
 def _listed(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
     return list(step(row))
+
+
+def _listed_first(step: Callable[[Row], tuple[Iterable[Any], Any]], row: Row) -> tuple[list[Any], Any]:
+    found, value = step(row)
+    return list(found), value
 
 
 def _recorded(rows: Rows) -> RecordedRows:
