@@ -356,6 +356,8 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=256)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one measurement")
     chosen = parser.parse_args()
+    if unknown := [name for name in chosen.names if name not in MODELS]:
+        parser.error(f"no {unknown[0]!r} here; choose from {', '.join(MODELS)}")
     print(f"Models with their own geometry on {machine()}\n")
     rows, missed = [], list[str]()
     for name in chosen.names:

@@ -314,6 +314,8 @@ def main() -> int:
     parser.add_argument("--law", default="rigid", choices=["rigid", "compliant"])
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one measurement")
     chosen = parser.parse_args()
+    if unknown := [name for name in chosen.names if name not in SCENES]:
+        parser.error(f"no {unknown[0]!r} here; choose from {', '.join(SCENES)}")
     print(f"Many bodies, {chosen.law} contact, on {machine()}\n")
     rows, missed = [], list[str]()
     for name in chosen.names:
