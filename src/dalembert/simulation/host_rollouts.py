@@ -31,6 +31,7 @@ from dalembert.host.process import require_memory
 from dalembert.model.model import Model
 from dalembert.simulation.alike_samples import BlockOrder
 from dalembert.simulation.drives import Asked, Callback, Series, series
+from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import (
     beyond_limits,
     overlap_message,
@@ -44,7 +45,6 @@ from dalembert.simulation.step_function import (
     REJECTED,
     StepPlan,
     law_argument,
-    reported_gain,
 )
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
 

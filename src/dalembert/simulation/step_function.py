@@ -13,16 +13,15 @@ import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final, NamedTuple, cast, final
+from typing import Any, cast, final
 
 import numpy as np
 
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.applied_forces import passive_forces, spring_energy
 from dalembert.algorithms.dense import dot
-from dalembert.algorithms.energy_momentum import kinetic_energy, potential_energy, total_mass
+from dalembert.algorithms.energy_momentum import kinetic_energy
 from dalembert.algorithms.integrators import JointForces
-from dalembert.algorithms.inverse_dynamics import bias_forces, gravity_forces
+from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics, squared_turning_rate
 from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.algorithms.stepping import VELOCITY_FIRST, prescribed_forces, step
@@ -52,88 +51,14 @@ from dalembert.scalar import (
     maximum,
     minimum,
     select,
-    sqrt,
 )
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
+from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.simulation.prescribed import PrescribedStep, Prescription
 from dalembert.spatial import Vec3
-
-# A watch for energy that no work explains.
-#
-# Steps that move positions by the new velocities keep not T + V in smooth motion but, to second order,
-#
-#     E = T + V - h/2 (v . dV/dq - v_f . dV_g/dq)                                                          (1)
-#
-# (Hairer, Lubich & Wanner 2006, section IX.3), V of weights and springs, V_g of weights alone; v_f are the
-# velocities of centres of mass that move by the mean of their velocities, as in steps with contact
-# (`contact.step_terms`), else zero. Motors and external forces put the work W into a step; damping, friction,
-# limits and contact only take. So what E rises above its value at the start and the sum of max(W, 0) comes
-# from errors alone:
-#
-#     gain = max over steps of E - E_0 - sum max(W, 0)                                                     (2)
-
-STEPS_BETWEEN_CHECKS: Final = 32
-"""Steps from one computation of E to the next; it is computed at the first step, too, and when joints turn
-fast. It costs a fifth of a step."""
-
-REPORTED_FRACTION: Final = 0.015
-"""Gains above this fraction of the peak kinetic energy and the work put in are reported."""
-
-REPORTED_LIFT: Final = 0.0005
-"""Gains below the work of lifting all bodies by this [m] are not reported: positions that are corrected,
-where bodies overlap, are lifted by as much."""
-
-
-class EnergyWatch(NamedTuple):
-    """The values carried from step to step: E_0, sum max(W, 0), the gain, the peak kinetic energy, the gain
-    where it is reported, else zero [J], and the number of steps until the next check."""
-
-    start: Scalar
-    work: Scalar
-    gain: Scalar
-    peak: Scalar
-    reported: Scalar
-    left: Scalar
-
-
-def update_watch(
-    watch: EnergyWatch,
-    model: Model,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    kinetic: Scalar,
-    dt: Scalar,
-    first: Scalar,
-    falling: Sequence[Scalar],
-) -> EnergyWatch:
-    """Return the watch with the energy in the state (q, v), where a step of dt [s] begins; `kinetic`: T
-    there; `first`: whether the step is a sample's first; `falling`: v_f `(nv,)`."""
-    energy = kinetic + _beside_kinetic(model, q, v, dt, falling)
-    start = select(first, energy, watch.start)
-    gain, peak = maximum(watch.gain, energy - start - watch.work), maximum(watch.peak, kinetic)
-    weight = total_mass(model) * sqrt(model.gravity.dot(model.gravity))
-    least = REPORTED_FRACTION * (peak + watch.work) + REPORTED_LIFT * weight
-    reported = select(gain > least, gain, 0.0)
-    return EnergyWatch(start, watch.work, gain, peak, reported, float(STEPS_BETWEEN_CHECKS))
-
-
-def _beside_kinetic(
-    model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, falling: Sequence[Scalar]
-) -> Scalar:
-    """Return E - T of (1)."""
-    springs, weights = passive_forces(model, q, [0.0] * model.nv), gravity_forces(model, q)
-    power = dot(v, [g - f for g, f in zip(weights, springs, strict=True)])
-    power = power - dot(falling, weights)
-    return potential_energy(model, q) + spring_energy(model, q) - 0.5 * dt * power
-
-
-def reported_gain(watch: Any) -> Any:
-    """Return the gains [J] that are reported, zero elsewhere; `watch (…, 6)`: an array of what is carried."""
-    return watch[..., EnergyWatch._fields.index("reported")]
-
 
 DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
