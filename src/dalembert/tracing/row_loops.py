@@ -330,13 +330,30 @@ class RecordedRows(Rows):
         return RecordedFamily(self, array, values[0] if values else (), places)
 
     def each(self, step: Callable[[Row], Any]) -> Family[Any]:
+        return self._each(step, self)
+
+    def each_where(self, condition: Callable[[Row], Scalar], step: Callable[[Row], Any]) -> Family[Any]:
+        return self._own(condition)._each(step, self)
+
+    def _own(self, condition: Callable[[Row], Scalar]) -> RecordedRows:
+        """Return the rows for which a condition holds, each sample's own."""
+        graph, loop = self.graph, self.graph.loop_name()
+        name = graph.add_rows(RowSet(self.count, self.name, own=True))
+        holds, inner = self._trace(loop, condition)
+        entry = RecordedRow(loop, self.levels).address(self.name, "", 1, 0)
+        append = RowAppend(name, entry, to_cell(graph, graph.condition(holds)), ())
+        self._add(loop, inner, appends=(append,), empties=(name,))
+        return RecordedRows(graph, name, self.count, self.levels)
+
+    def _each(self, step: Callable[[Row], Any], to: RecordedRows) -> Family[Any]:
+        """Return the values of a step for the rows of a set that these are rows of."""
         name = self.graph.loop_name()
         value, inner = self._trace(name, step)
         places, array = _places([leaves(value)]), f"{name} rows"
-        self._add(name, inner, stores=self._stores(name, value, array, places))
+        self._add(name, inner, stores=self._stores(name, value, array, places, to.name))
         width = sum(isinstance(x, _Cell) for x in places)
-        self.graph.families[array] = FamilyArray(self.name, width, array, (name,))
-        return RecordedFamily(self, array, value, places)
+        self.graph.families[array] = FamilyArray(to.name, width, array, (name,))
+        return RecordedFamily(to, array, value, places)
 
     def store_each(
         self, step: Callable[[Row], Any], array: str, places: Sequence[Any], level: str | None = None
