@@ -228,7 +228,7 @@ def _content(options: argparse.Namespace, notes: list[str]) -> files.Content:
 
 
 def _bodies_that_stand(model: da.Model, options: argparse.Namespace) -> list[str]:
-    """Return the bodies that the ground under the start touches, one a limb; none if it touches the root."""
+    """Return the bodies on the ground at the start, one for each limb; none if the root touches it."""
     heights = _lowest_points(model, starting_pose(model, options, [])[0])
     lowest, highest = heights.min(), heights[np.isfinite(heights)].max(initial=0.0)
     if np.isinf(lowest):

@@ -213,7 +213,7 @@ class RolloutRun:
         require_memory(
             f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
             rows.count * slots * sum(self._frame_bytes),
-            "take fewer steps or samples, or keep a frame every so many steps, such as every=100",
+            "take fewer steps or samples, or keep fewer frames, such as every=100",
         )
         self.outputs = tuple(
             result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype) for item in results
@@ -237,7 +237,7 @@ class RolloutRun:
         return self._reached.refused
 
     def advance(self, steps: int | None = None) -> None:
-        """Take that many more steps, or as many as take about 0.1 s; not more than are left."""
+        """Take `steps` more steps, by default as many as take about 0.1 s; at most all that are left."""
         left = self.steps - self.done
         wanted = left if steps is None else min(left, _whole("steps", steps, 0))
         if not self._rows.count:

@@ -216,7 +216,7 @@ MAX_STRIDE: Final = 64
 
 
 def _faces(element: Element, inputs: int, offset: int) -> Integers:
-    """Return the triangles (m, 3) of a primitive whose corners are given by so many indices each."""
+    """Return the triangles (m, 3) of a primitive whose corners are given by `inputs` indices each."""
     element.require(inputs <= MAX_STRIDE, f"<{element.tag}> has {inputs} inputs; up to {MAX_STRIDE} are read")
     lists = [*element.all("p"), *(p for hole in element.all("ph") for p in hole.all("p"))]
     corners = []
@@ -235,7 +235,7 @@ def _faces(element: Element, inputs: int, offset: int) -> Integers:
 
 
 def _fans(element: Element, counts: Integers, corners: Integers) -> Integers:
-    """Cut polygons of so many corners each into triangles that share the first corner."""
+    """Cut polygons with `counts` corners into triangles that share the first corner."""
     known = not len(counts) or (counts.min() >= 0 and counts.max() <= len(corners))
     element.require(
         known and counts.sum() == len(corners), f"the polygons do not have {len(corners)} corners"

@@ -30,7 +30,9 @@ CONDIMS_OF_FRICTIONS: Final = (3, 4, 6)
 
 def shape_value_names(model: Model) -> Iterator[str]:
     """Yield the name of every coefficient that the colliding shapes of a name have in common."""
-    owners = dict.fromkeys(name for carrier, shape in _placed(model) for name in _names(carrier, shape))
+    owners = dict.fromkeys(
+        name for carrier, shape in _colliding_shapes(model) for name in _names(carrier, shape)
+    )
     parts = _parts(model)
     for owner in owners:
         shapes = shapes_of(model, owner)
@@ -46,7 +48,7 @@ def is_shape_value(model: Model, owner: str, part: str) -> bool:
 
 def shapes_of(model: Model, owner: str) -> list[Shape]:
     """Return the colliding shapes that a name means."""
-    return [shape for carrier, shape in _placed(model) if owner in _names(carrier, shape)]
+    return [shape for carrier, shape in _colliding_shapes(model) if owner in _names(carrier, shape)]
 
 
 def shape_value(model: Model, owner: str, part: str) -> Any:
@@ -101,12 +103,12 @@ def _coefficient(shape: Shape, part: str) -> Scalar:
 
 def _parts(model: Model) -> list[str]:
     """Return the coefficients that act in any contact of a model."""
-    condim = max((shape.condim for _, shape in _placed(model)), default=0)
+    condim = max((shape.condim for _, shape in _colliding_shapes(model)), default=0)
     acting = [name for name, least in zip(FRICTIONS, CONDIMS_OF_FRICTIONS, strict=True) if condim >= least]
     return [*acting, *["restitution"] * (condim > 0)]
 
 
-def _placed(model: Model) -> Iterator[tuple[str, Shape]]:
+def _colliding_shapes(model: Model) -> Iterator[tuple[str, Shape]]:
     """Yield the colliding shapes with the names of their bodies."""
     yield from ((WORLD_NAME, shape) for shape in model.world_shapes if shape.collision)
     yield from ((body.name, shape) for body in model.bodies for shape in body.shapes if shape.collision)

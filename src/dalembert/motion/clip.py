@@ -94,7 +94,7 @@ def finite_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
     """Return a copy of an array of finite numbers; `what` names it in errors."""
     try:
         array = np.array(value, float)
-    except Exception as error:  # of somebody's array, whatever it is
+    except Exception as error:  # any exception that a foreign array raises
         raise DtypeError(f"{what} is not an array of numbers: {error}") from error
     if array.shape != shape:
         raise ShapeError(f"{what} has the shape {array.shape}; {shape} is expected")

@@ -157,7 +157,7 @@ class RecordedFamily(Family[Any]):
             if number.get(address.index.loop, -1) >= maker and address != own_value:
                 return False
 
-        def stored(store: RowStore) -> RowStore:
+        def redirect(store: RowStore) -> RowStore:
             if store.address.array != new.array:
                 return store
             address = replace(store.address, array=self.array)
@@ -167,7 +167,7 @@ class RecordedFamily(Family[Any]):
                 store, address=address, value=scalar.select(unless, graph.load(address), store.value)
             )
 
-        step.inner[maker] = replace(loop, stores=tuple(map(stored, loop.stores)))
+        step.inner[maker] = replace(loop, stores=tuple(map(redirect, loop.stores)))
         graph.families[new.array] = replace(graph.families[new.array], storage=self.array)
         return True
 
@@ -302,10 +302,10 @@ class RecordedRows(Rows):
         return _Numbers.of(self, np.array(values, np.float64).reshape(self.count, width))
 
     def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
-        return _Links(self, _recorded(to), numbers)
+        return _Links(self, _of_trace(to), numbers)
 
     def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:
-        return _Ranges(self, _recorded(of), first, counts)
+        return _Ranges(self, _of_trace(of), first, counts)
 
     def stack(self, values: Sequence[Any]) -> Family[Any]:
         if len(values) != self.count:
@@ -352,7 +352,7 @@ class RecordedRows(Rows):
         row, array = RecordedRow(name, self.levels), f"{name} rows"
         given: list[tuple[Any, list[Any]]] = []
 
-        def recorded(so_far: Any) -> Any:
+        def record_step(so_far: Any) -> Any:
             so_far, value = step(so_far, row)
             given.append((value, _places([leaves(value)])))
             return so_far
@@ -362,7 +362,7 @@ class RecordedRows(Rows):
             return self._stores(name, value, array, places)
 
         carry = record_iterations(
-            graph, name, self.count, recorded, carry, rows=self.name, stores=stores, bounds=self.bounds
+            graph, name, self.count, record_step, carry, rows=self.name, stores=stores, bounds=self.bounds
         )
         value, places = given[-1] if given else ((), [])
         width = sum(isinstance(x, _Cell) for x in places)
@@ -374,8 +374,8 @@ class RecordedRows(Rows):
         traced: list[tuple[RecordedRows, str, Any, tuple[RecordedLoop, ...]]] = []
         for rows, step in writes:
             loop = graph.loop_name()
-            found, inner = _recorded(rows)._trace(loop, partial(_listed, step))
-            traced.append((_recorded(rows), loop, found, inner))
+            found, inner = _of_trace(rows)._trace(loop, partial(_list_sources, step))
+            traced.append((_of_trace(rows), loop, found, inner))
         columns = [leaves(value) for _, _, found, _ in traced for _, value in found]
         places = _places(columns, literals=False)
         width = len(places)
@@ -397,11 +397,11 @@ class RecordedRows(Rows):
     def scatter_each(
         self, step: Callable[[Row], tuple[Iterable[tuple[Row, Any]], Any]], to: Rows, zero: Any
     ) -> tuple[Family[Any], Family[Any]]:
-        target, graph = _recorded(to), self.graph
+        target, graph = _of_trace(to), self.graph
         whole = RecordedRows(graph, target.levels[-1], graph.rows[target.levels[-1]].size)
         name = graph.loop_name()
 
-        (found, own), inner = self._trace(name, partial(_listed_first, step))
+        (found, own), inner = self._trace(name, partial(_list_first, step))
         values = [leaves(value) for _, value in found]
         places, kept = _places([leaves(zero), *values]), _places([leaves(own)])
         array, width = f"{name} sums", sum(isinstance(x, _Cell) for x in places)
@@ -423,8 +423,8 @@ class RecordedRows(Rows):
         graph = self.graph
         traced: list[tuple[RecordedRows, str, tuple[list[Named], Any], tuple[RecordedLoop, ...]]] = []
         for source in sources:
-            rows, loop = _recorded(source.rows), graph.loop_name()
-            traced.append((rows, loop, *rows._trace(loop, partial(_listed_first, source.step))))
+            rows, loop = _of_trace(source.rows), graph.loop_name()
+            traced.append((rows, loop, *rows._trace(loop, partial(_list_first, source.step))))
         columns = [leaves(item.value) for _, _, (found, _), _ in traced for item in found]
         places = _places(columns)
         width = sum(isinstance(x, _Cell) for x in places)
@@ -490,16 +490,16 @@ class RecordedRows(Rows):
         add_loop(self.graph, loop)
 
 
-def _listed(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
+def _list_sources(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
     return list(step(row))
 
 
-def _listed_first(step: Callable[[Row], tuple[Iterable[Any], Any]], row: Row) -> tuple[list[Any], Any]:
+def _list_first(step: Callable[[Row], tuple[Iterable[Any], Any]], row: Row) -> tuple[list[Any], Any]:
     found, value = step(row)
     return list(found), value
 
 
-def _recorded(rows: Rows) -> RecordedRows:
+def _of_trace(rows: Rows) -> RecordedRows:
     if not isinstance(rows, RecordedRows):
         raise TracingError(
             "rows of a trace and rows of numbers do not mix; make all with scalar.rows(like=…)"

@@ -90,7 +90,7 @@ class PageServer(ThreadingHTTPServer):
             return True
 
     def is_serving(self, seconds: float) -> bool:
-        """Wait for the end of the server, for so many seconds [s], and return whether it goes on."""
+        """Wait for the end of the server, for at most `seconds` [s], and return whether it goes on."""
         self._thread.join(seconds)
         return self._thread.is_alive()
 
