@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, Unpack
 from dalembert.algorithms.applied_forces import ExternalForces, Loads, body_forces
 from dalembert.algorithms.declaration import LOADS, NO_LOADS, later, public
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
-from dalembert.algorithms.open_tree import require_open_tree
-from dalembert.algorithms.preconditions import KEEPS_CONSTRAINTS, WITHIN_REACH
+from dalembert.algorithms.open_tree import KEEPS_CONSTRAINTS, WITHIN_REACH, require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree

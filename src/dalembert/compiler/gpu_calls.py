@@ -26,8 +26,8 @@ from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
 from dalembert.codegen.machine_code import KERNELS, cache_key
 from dalembert.codegen.target import BITS
+from dalembert.compiler.execution import refusal_of, refused_rows
 from dalembert.compiler.kernels import Kernels
-from dalembert.compiler.refused_rows import refusal_of, refused_rows
 from dalembert.errors import CompileError, DeviceError, ShapeError
 
 # GPU modules: a program becomes PTX, which the driver links to machine code, cached on disk.

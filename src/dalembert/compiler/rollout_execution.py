@@ -18,10 +18,9 @@ import numpy.typing as npt
 from dalembert import codegen
 from dalembert.call import arguments as result_memory
 from dalembert.call.arguments import Array, ArrayArgument, Rows, as_rows
-from dalembert.compiler.execution import CHECKS, bind
+from dalembert.compiler.execution import CHECKS, bind, refusal_of
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.refused_rows import refusal_of
 from dalembert.errors import require_choice, whole_number
 from dalembert.host.foreign_arrays import rollout_bridge_of
 from dalembert.host.process import require_memory

@@ -10,9 +10,9 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError, ShapeError
 from dalembert.model.body import LOOP_PLACEMENTS, PER_VELOCITY
+from dalembert.model.force_elements import renamed_path
 from dalembert.model.joints import Fixed
 from dalembert.model.shapes import Shape
-from dalembert.model.springs import renamed_path
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import transfer_constraint
 from dalembert.spatial import Placement, Transform

@@ -35,7 +35,7 @@ from dalembert.formats.mjcf.files import MESH_ENDINGS
 from dalembert.formats.resources import reject_functions
 from dalembert.model import Model, joints, shapes
 from dalembert.model.body import LIMITS, Body, Frame, Loop, bounds_of
-from dalembert.model.springs import Spring
+from dalembert.model.force_elements import Spring
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
 from dalembert.spatial.rotations import quaternion_of_rotation
 
