@@ -116,28 +116,20 @@ def checked_spring(
             f"{what}: weights is {short_repr(weights)}; give a number that is not negative for each of the "
             f"{lines} lines from point to point"
         )
-    for part, number in (("stiffness", stiffness), ("damping", damping)):
-        if not checks.is_finite(number) or number < 0.0:
-            raise ModelError(
-                f"{what}: {part} is {short_repr(number)}; give a finite number that is not negative"
-            )
+    k, d = _not_negative(what, stiffness=stiffness, damping=damping)
     least = 0.0 if path else -math.inf
     slack = None if rest_length is None else _checked_lengths("rest_length", rest_length, least, what)
     ends = (-math.inf, math.inf) if limits is None else _checked_limits(limits, what)
-    terms = tuple((joint, float(k)) for joint, k in joints.items())
-    scales = tuple(float(w) for w in given)
-    return Spring(name, path, scales, terms, float(stiffness), float(damping), slack, ends)
+    terms = tuple((joint, float(ratio)) for joint, ratio in joints.items())
+    return Spring(name, path, tuple(float(w) for w in given), terms, k, d, slack, ends)
 
 
 def _checked_point(given: Any, what: str) -> tuple[str, Vec3]:
     pair = items_of(given)
     if len(pair) != 2:
         raise ModelError(f"{what}: {short_repr(given)} is no point; give (name of a body, (x, y, z))")
-    coordinates = items_of(pair[1])
-    if len(coordinates) != 3 or not all(checks.is_finite(x) for x in coordinates):
-        raise ModelError(f"{what}: {short_repr(pair[1])} is no point; give three finite numbers [m]")
-    x, y, z = coordinates
-    return checks.valid_name(pair[0], f"{what}: the name of a body"), Vec3(float(x), float(y), float(z))
+    name = checks.valid_name(pair[0], f"{what}: the name of a body")
+    return name, Vec3(*_numbers(f"{what}: a point [m]", pair[1], 3))
 
 
 def _checked_lengths(part: str, given: Any, least: float, what: str) -> tuple[float, float]:
@@ -246,24 +238,21 @@ def checked_actuator(
         raise ModelError(
             f"{what} drives no joint; give joints or springs with their gear ratios, as in {{'knee': 1.0}}"
         )
-    offsets = items_of(bias)
-    if len(offsets) != 3:
-        raise ModelError(f"{what}: bias has {len(offsets)} numbers; give three, (b0, b1, b2)")
-    for number in (*joints.values(), gain, *offsets):
+    for number in (*joints.values(), gain):
         if not checks.is_finite(number):
-            raise ModelError(f"{what} holds {number!r}; gear ratios, gain and bias are finite numbers")
+            raise ModelError(f"{what} holds {number!r}; gear ratios and gain are finite numbers")
     terms = tuple((joint, float(ratio)) for joint, ratio in joints.items())
-    b = (float(offsets[0]), float(offsets[1]), float(offsets[2]))
-    return Actuator(name, terms, float(gain), b, _range(control, what), _range(force, what))
+    b0, b1, b2 = _numbers(f"{what}: bias", bias, 3)
+    return Actuator(name, terms, float(gain), (b0, b1, b2), _range(control, what), _range(force, what))
 
 
 def _range(given: Any, what: str) -> tuple[float, float] | None:
     if given is None:
         return None
-    ends = items_of(given)
-    if len(ends) != 2 or not all(checks.is_finite(x) for x in ends) or ends[0] > ends[1]:
-        raise ModelError(f"{what}: {given!r} is no range; give two finite numbers, the lower one first")
-    return float(ends[0]), float(ends[1])
+    low, high = _numbers(f"{what}: a range", given, 2)
+    if low > high:
+        raise ModelError(f"{what}: {given!r} is no range; give the lower end first")
+    return low, high
 
 
 def require_fitting(actuator: Actuator, joints: Mapping[str, Joint], springs: Container[str]) -> None:
@@ -310,13 +299,8 @@ class Fluid:
 
 def checked_fluid(density: Any, viscosity: Any, wind: Any) -> Fluid:
     """Return a fluid of finite numbers."""
-    for what, number in (("density", density), ("viscosity", viscosity)):
-        if not checks.is_finite(number) or number < 0.0:
-            raise ModelError(
-                f"set_fluid: {what} is {short_repr(number)}; give a finite number that is not negative"
-            )
-    velocity = _numbers("set_fluid: wind", wind, 3)
-    return Fluid(float(density), float(viscosity), Vec3(*velocity))
+    rho, beta = _not_negative("set_fluid", density=density, viscosity=viscosity)
+    return Fluid(rho, beta, Vec3(*_numbers("set_fluid: wind", wind, 3)))
 
 
 def checked_drag_shape(
@@ -339,3 +323,13 @@ def _numbers(what: str, given: Any, count: int) -> tuple[float, ...]:
     if len(found) != count or not all(checks.is_finite(x) for x in found):
         raise ModelError(f"{what} is {short_repr(given)}; give {count} finite numbers")
     return tuple(float(x) for x in found)
+
+
+def _not_negative(what: str, **given: Any) -> tuple[float, ...]:
+    """Return finite numbers that are not negative."""
+    for name, number in given.items():
+        if not checks.is_finite(number) or number < 0.0:
+            raise ModelError(
+                f"{what}: {name} is {short_repr(number)}; give a finite number that is not negative"
+            )
+    return tuple(float(number) for number in given.values())

@@ -196,6 +196,10 @@ def _placement(X: Any) -> dict[str, str]:
     return found
 
 
+def _range(low: float, high: float) -> str:
+    return numbers([max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)])
+
+
 SIZES: Final[dict[type[shapes.Shape], Callable[[Any], Sequence[float]]]] = {
     shapes.Plane: lambda shape: (0.0, 0.0, 1.0),
     shapes.Sphere: lambda shape: (shape.radius,),
@@ -449,7 +453,7 @@ class _Writer:
         low, high, effort = limits["lower"][step.q], limits["upper"][step.q], efforts[0]
         lose(low == high, f"{what}: a range of no width, {low:g}, is left out")
         if low != high and (math.isfinite(low) or math.isfinite(high)):
-            attributes["range"] = numbers([max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)])
+            attributes["range"] = _range(low, high)
         lose(effort == 0.0, f"{what}: an effort limit of zero is left out")
         if math.isfinite(effort) and effort > 0.0:
             attributes["actuatorfrcrange"] = numbers([-effort, effort])
@@ -633,9 +637,7 @@ class _Writer:
                 if getattr(spring, part):
                     attributes[part] = numbers([getattr(spring, part)])
             if spring.is_limited:
-                low, high = spring.limits
-                ends = [max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)]
-                attributes["range"] = numbers(ends)
+                attributes["range"] = _range(*spring.limits)
             lost = {name for name, _ in spring.points} - self.written
             what = f'spring "{spring.name}" with a point on a massless body is left out'
             self.xml.lose(lost, what, grave=True)

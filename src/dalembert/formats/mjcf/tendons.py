@@ -6,10 +6,9 @@ lines count 1 / d. Tendons that exert no force, have no limits and drive nothing
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from dalembert.formats.mjcf.bodies import MIN_INFINITE_RANGE_END, Compiled, floats, unique_name
+from dalembert.formats.mjcf.bodies import Compiled, floats, range_ends, unique_name
 from dalembert.model import ModelBuilder
 
 
@@ -41,11 +40,7 @@ def add_tendons(builder: ModelBuilder, compiled: Compiled) -> dict[int, str]:
         given = _resistance(compiled, t)
         limited = bool(m.tendon_limited[t]) and not compiled.is_disabled("LIMIT")
         if limited:
-            low, high = (
-                x if abs(x) < MIN_INFINITE_RANGE_END else math.copysign(math.inf, x)
-                for x in floats(m.tendon_range[t])
-            )
-            given["limits"] = (low, high)
+            given["limits"] = low, high = range_ends(m.tendon_range[t])
         used = t in carrying and terms is None
         path: dict[str, Any] = {} if terms is None else {"joints": terms}
         if terms is None and _wraps(compiled, t):
