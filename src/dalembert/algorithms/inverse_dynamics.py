@@ -319,7 +319,6 @@ def base_wrench(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[
     system while it moves with q, v and a: through the joints to the world or, for a figure with an unactuated
     root, through the ground. Recursive Newton-Euler continued to body 0, Featherstone 2008 Eq. 5.10.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()
     >>> still = np.zeros(model.nv)
     >>> support = da.cartesian.base_wrench(model, model.neutral(), still, still)
