@@ -498,8 +498,8 @@ def _keyframe(compiled: Compiled, model: Model, name: str, time: float, qpos: Ar
 
 # Tendons as springs, dampers and limits along paths.
 #
-# A fixed tendon is a path over joints, a spatial one leads through sites; behind a pulley of the divisor d its
-# lines count 1 / d. Tendons that exert no force, have no limits and drive nothing are left out.
+# A fixed tendon is a path over joints, a spatial one leads through sites; behind a pulley of the divisor d
+# its lines count 1 / d. Tendons that exert no force, have no limits and drive nothing are left out.
 
 
 def fixed_tendon(compiled: Compiled, t: int) -> dict[str, float] | None:
