@@ -25,6 +25,8 @@ from dalembert.formats.document import Element, read_document
 from dalembert.formats.resources import MAX_FILE_BYTES
 from dalembert.formats.stl_obj import MAX_MESH_FACES
 from dalembert.formats.triangle_mesh import Colour, Surface
+from dalembert.spatial import Vec3
+from dalembert.spatial.rotations import rotation_about
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -287,14 +289,11 @@ def _translation(values: Array) -> Array:
 
 
 def _rotation(values: Array) -> Array:
-    """Return the rotation about an axis by an angle in degrees (Rodrigues)."""
-    length = float(np.linalg.norm(values[:3]))
-    X = np.eye(4)
+    """Return the rotation about an axis by an angle in degrees."""
+    length, X = float(np.linalg.norm(values[:3])), np.eye(4)
     if length > 0.0:
-        x, y, z = values[:3] / length
-        angle = math.radians(values[3])
-        K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        X[:3, :3] += math.sin(angle) * K + (1.0 - math.cos(angle)) * K @ K
+        axis = Vec3(*(values[:3] / length).tolist())
+        X[:3, :3] = rotation_about(axis, math.radians(values[3])).to_list()
     return X
 
 
