@@ -121,10 +121,7 @@ def _module_texts(program: Program, **options: Unpack[Options]) -> tuple[str, ..
 
 
 def _check_options(
-    dtype: str = "float64",
-    lanes: int | None = None,
-    level: str | None = None,
-    rollout: Rollout | None = None,
+    dtype: str = "float64", lanes: int | None = None, level: str | None = None, rollout: Rollout | None = None
 ) -> dict[str, Any]:
     """Return the options that `compile_object` takes."""
     widest = default_lanes(dtype, level)
