@@ -113,7 +113,6 @@ class CpuKernel:
         self.info = info
         self.extra = extra
         self.code = code
-        self.tables = tables
         self._engine = engine
         self.address = address
         arguments = _ROW_ARGUMENTS if info.rollout is None else (*_ROW_ARGUMENTS, *_STEP_ARGUMENTS)
