@@ -34,6 +34,7 @@ _HOMES = {
     "dalembert.api.kinematics": ("forward_kinematics", "jacobian"),
     "dalembert.compiler.compiled": ("compile", "jvp", "vjp"),
     "dalembert.simulation.rollouts": ("rollout",),
+    "dalembert.simulation.running": ("Simulation",),
     "dalembert.simulation.standing": ("stand",),
     "dalembert.simulation.trajectory": ("Trajectory",),
     "dalembert.codegen": ("get_num_threads", "set_num_threads"),

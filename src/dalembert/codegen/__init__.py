@@ -8,12 +8,12 @@ from typing import Any, TypedDict, Unpack
 import llvmlite.binding as llvm
 
 from dalembert.codegen.cpu.cpu_kernel import (
+    BoundSteps,
     CpuKernel,
     KernelInfo,
     StepArray,
     compile_object,
     load_object,
-    run_rollout,
 )
 from dalembert.codegen.cpu.entry import address_of, make_entry
 from dalembert.codegen.cpu.threads import get_num_threads, set_num_threads
@@ -33,6 +33,7 @@ from dalembert.tracing.program import Program
 
 __all__ = [
     "LEVELS",
+    "BoundSteps",
     "CpuKernel",
     "KernelInfo",
     "Options",
@@ -48,7 +49,6 @@ __all__ = [
     "llvm_ir",
     "load_kernel",
     "make_entry",
-    "run_rollout",
     "set_num_threads",
 ]
 
@@ -56,7 +56,7 @@ __all__ = [
 class Options(TypedDict, total=False):
     """Options of a kernel: `dtype`, float64 or float32; `lanes`, the samples at once, 1 for single calls,
     None to fill the vector registers of `level` ("sse2" | "avx2" | "avx512" | "neon"; None: the machine's
-    best); `rollout` for a kernel of many steps (see `run_rollout`)."""
+    best); `rollout` for a kernel of many steps (see `BoundSteps`)."""
 
     dtype: str
     lanes: int | None

@@ -29,6 +29,7 @@ from dalembert.tracing.program import OperationCount, count_program
 
 if TYPE_CHECKING:
     from dalembert.compiler.gpu_calls import GpuRollout
+    from dalembert.compiler.steps_in_place import ArrayBlock, StepsInPlace
 
 MAX_STEPS: Final = 2**63 - 1
 """Kernels count steps in 64-bit integers."""
@@ -50,6 +51,28 @@ FIRST_STEPS_WORK_IN_ALL: Final = 400_000_000
 
 MAX_GROWTH: Final = 8.0
 """How many times more steps a call takes than the one before it, at most: short times are measured badly."""
+
+
+@final
+class Pace:
+    """How many steps a call of a kernel takes, so that interrupts and progress are looked at in time.
+
+    `steps`: those until all rows are at the same step, by the time of the steps before, or by the estimated
+    work of the first ones.
+    """
+
+    __slots__ = ("_seconds", "steps")
+
+    def __init__(self, kernel: codegen.CpuKernel, rows: int) -> None:
+        blocks = -(-rows // kernel.info.lanes)
+        a_thread = max(1, -(-blocks // codegen.get_num_threads()))
+        work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
+        self.steps = max(1, work // kernel.info.work)
+        self._seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
+
+    def measure(self, count: int, passed: float) -> None:
+        """Choose the number of steps by the time [s] that `count` of them took."""
+        self.steps = max(1, int(count * min(MAX_GROWTH, self._seconds / max(passed, 1e-9))))
 
 
 def compile_rollout(
@@ -131,6 +154,15 @@ class CompiledRollout:
         found: GpuRollout = bridge.launch_rollout(self._kernels, self._rollout, values, **options)
         return found
 
+    def in_place(
+        self, carried: ArrayBlock, given: Mapping[str, Array], outputs: Sequence[Array] | None = None
+    ) -> StepsInPlace:
+        """Return steps that carry the arrays of a block on, with the other arguments by name, all for each
+        sample; both are read at every call. `outputs`: where the results go."""
+        from dalembert.compiler.steps_in_place import StepsInPlace
+
+        return StepsInPlace(self._kernels, self._rollout, carried, given, outputs)
+
     def start(
         self,
         *args: object,
@@ -192,7 +224,7 @@ class RolloutRun:
         self._rows = rows
         self.steps = steps
         self.every = every
-        self._measured: tuple[int, float] | None = None
+        self._pace: Pace | None = None
         self._order: npt.NDArray[np.int64] | None = None
         self.seconds = 0.0
         number_bytes = np.dtype(kernels.dtype).itemsize
@@ -245,12 +277,15 @@ class RolloutRun:
             return
         kernel = self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes")
         end = self.done + wanted
+        if self._pace is None:
+            self._pace = Pace(kernel, self._rows.count)
         while self.done < end:
-            count = min(self._next_chunk(kernel), end - self.done)
+            count = min(self._pace.steps, end - self.done)
             begun = time.perf_counter()
             self._reached = self._after(kernel, count)
-            self._measured = (count, time.perf_counter() - begun)
-            self.seconds += self._measured[1]
+            passed = time.perf_counter() - begun
+            self._pace.measure(count, passed)
+            self.seconds += passed
             if steps is None:
                 return
 
@@ -282,9 +317,10 @@ class RolloutRun:
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
         first = self.every - done % self.every
-        codegen.run_rollout(
-            kernel, inputs, outputs, rows, steps=count, first=first, every=self.every, order=self._order
-        )
+        bound = codegen.BoundSteps(kernel, inputs, outputs, rows)
+        if self._order is not None:
+            bound.form_blocks(self._order)
+        bound.take(count, first=first, every=self.every)
         now = refused.reshape(refused_before.shape)
         newly = (refused_before < 0) & (now >= 0)
         return _Reached(done + count, spare, state, np.where(newly, now + done, refused_before))
@@ -304,18 +340,6 @@ class RolloutRun:
                 array[place][self.refused_at[place] // self.every :] = np.nan
             for array in self.state.values():
                 array[place] = np.nan
-
-    def _next_chunk(self, kernel: codegen.CpuKernel) -> int:
-        """Return how many steps to take until all rows are at the same step: by the time of the steps before,
-        or by the estimated work of the first ones."""
-        blocks = -(-self._rows.count // kernel.info.lanes)
-        a_thread = -(-blocks // codegen.get_num_threads())
-        if self._measured is None:
-            work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
-            return max(1, work // kernel.info.work)
-        count, passed = self._measured
-        seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
-        return max(1, int(count * min(MAX_GROWTH, seconds / max(passed, 1e-9))))
 
     def _refusal(self, row: int, step: int) -> Exception:
         """Return why a row is refused at a step: the steps before it are taken again, alone."""

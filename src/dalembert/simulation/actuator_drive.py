@@ -24,13 +24,13 @@ from dalembert.algorithms.springs import actuator_lengths, clip_to_range, requir
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control import Actuators, Signal
+from dalembert.control import Actuators, Servo, Signal
 from dalembert.errors import ShapeError
 from dalembert.model.body import bounds_of
 from dalembert.model.model import Model
 from dalembert.model.springs import Actuator
 from dalembert.scalar import Scalar, is_zero, literal
-from dalembert.simulation.drives import motor_forces
+from dalembert.simulation.drives import Drive, drive_of, motor_forces
 
 
 class _ImplicitForce(NamedTuple):
@@ -44,10 +44,14 @@ class _ImplicitForce(NamedTuple):
     high: float
 
 
-def actuator_drive_of(actuators: Actuators, model: Model) -> ActuatorDrive:
-    """Return the drive that control signals compile into a step of a model."""
+def drive_or_actuators(controls: object, model: Model) -> Drive | ActuatorDrive | None:
+    """Return the motors or actuators that controls compile into a step of a model, None for others."""
+    if isinstance(controls, Servo):
+        return drive_of(controls, model)
+    if not isinstance(controls, Actuators):
+        return None
     require_actuators(model)
-    return ActuatorDrive(actuators.ctrl if callable(actuators.ctrl) else None)
+    return ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None)
 
 
 @final

@@ -313,15 +313,21 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     if check != "off":
         rejected |= require_closed_loops(model, *begun, time[..., 0], values, flag=check == "flag")
     interrupted = _advance(run, asked.progress, callback, check)
-    said = overlap_message(run.state["overlap"], lambda: plan.points) if "overlap" in run.state else None
-    if said is not None and check != "off" and run.done:
-        soft = isinstance(plan.contact, Compliant | Law)
-        how = "springs part them" if soft else "they are moved apart without a push"
-        warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
+    if "overlap" in run.state and check != "off" and run.done:
+        report_overlap("rollout", plan, run.state["overlap"])
     if check == "flag":
         rejected |= (run.refused_at >= 0) | ~np.isfinite(np.concatenate(begun, axis=-1)).all(axis=-1)
     memory = [item.array for item in frames]
     return _trajectory(asked, run, time, begun, memory, acting.get("tau"), values, rejected, interrupted)
+
+
+def report_overlap(what: str, plan: StepPlan, found: Array) -> None:
+    """Warn of shapes that overlapped in the first step; `found (…, 2)` as that carries it."""
+    said = overlap_message(found, lambda: plan.points)
+    if said is not None:
+        soft = isinstance(plan.contact, Compliant | Law)
+        how = "springs part them" if soft else "they are moved apart without a push"
+        warnings.warn(f"{what}: {said}; {how}", SimulationWarning, stacklevel=4)
 
 
 def _advance(

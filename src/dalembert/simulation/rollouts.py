@@ -15,8 +15,8 @@ from dalembert.errors import ArgumentError, DtypeError, require_choice, require_
 from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.actuator_drive import ActuatorDrive, actuator_drive_of
-from dalembert.simulation.drives import Callback, Drive, Policy, drive_of
+from dalembert.simulation.actuator_drive import drive_or_actuators
+from dalembert.simulation.drives import Callback, Policy
 from dalembert.simulation.host_rollouts import (
     Contact,
     RolloutRequest,
@@ -145,7 +145,7 @@ def rollout(
         model,
         law,
         controls if callable(controls) else None,
-        _drive_of(controls, model),
+        drive_or_actuators(controls, model),
         prescription,
         integrator=method,
         external_frame=None if external_forces is None else external_frame,
@@ -190,10 +190,3 @@ def rollout(
 
         return rollout_on_gpu(asked)
     return rollout_on_host(asked)
-
-
-def _drive_of(controls: object, model: Model) -> Drive | ActuatorDrive | None:
-    """Return the motors or actuators that controls mean, None for joint forces."""
-    if isinstance(controls, Servo):
-        return drive_of(controls, model)
-    return actuator_drive_of(controls, model) if isinstance(controls, Actuators) else None

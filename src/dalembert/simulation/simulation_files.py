@@ -1,0 +1,134 @@
+"""Files of simulations: the state, and the options by which a simulation is made again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dalembert.contact.law import Law
+from dalembert.contact.options import Compliant, Rigid
+from dalembert.contact.pairs import ContactPair
+from dalembert.control import Actuators, Servo
+from dalembert.errors import ArgumentError, FileError, ModelError
+from dalembert.formats.npz import Archive, open_archive
+from dalembert.formats.resources import reported_as_file_errors
+from dalembert.host.atomic_files import replacing
+from dalembert.model.storage import parse
+
+if TYPE_CHECKING:
+    from dalembert.simulation.running import Simulation
+
+FORMAT: Final = "dalembert simulation 1"
+
+GIVEN_AGAIN: Final = ("controls", "contact", "prescribed")
+"""Options that a file may not hold, and `load` takes."""
+
+LAWS: Final = {"rigid": Rigid, "compliant": Compliant}
+"""The contact laws that a file holds, with all their numbers."""
+
+Options = dict[str, Any]
+
+
+def save(simulation: Simulation, path: Path) -> None:
+    """Write a simulation as `.npz`."""
+    if path.suffix.lower() != ".npz":
+        raise FileError(f"{path}: a simulation is saved as .npz, not as {path.suffix or 'no ending'}")
+    made = simulation.made_with
+    head = {
+        "format": FORMAT,
+        "model": simulation.model.digest,
+        "parameters": list(simulation.parameters),
+        "contact": _stored_law(made["contact"]),
+        "controls": _stored_controls(made["controls"]),
+        "prescribed": "given" if made["prescribed"] else None,
+        **{name: made[name] for name in PLAIN},
+    }
+    with replacing(path) as file:
+        arrays: dict[str, Any] = {"head": np.array(json.dumps(head)), **simulation.state()}
+        np.savez(file, **arrays)
+
+
+def load(make: Any, path: Path, model: Any, given: Mapping[str, Any]) -> Any:
+    """Return the simulation that a file holds, made by `make`."""
+    for name in given:
+        if name not in GIVEN_AGAIN:
+            raise ArgumentError(
+                f"Simulation.load: {name} is in the file; give {', '.join(GIVEN_AGAIN)} alone, where needed"
+            )
+    with reported_as_file_errors(str(path)), open_archive(path) as archive:
+        head = _read_head(archive)
+        arrays = {name: archive.array(name, "f") for name in archive.names if name != "head"}
+    if head["model"] != getattr(model, "digest", None):
+        raise ModelError(
+            f"{path} holds a simulation of another model than {model!r}; load the model that it was made with"
+        )
+    options = {name: head[name] for name in PLAIN}
+    for name, read in (("contact", _law), ("controls", _controls), ("prescribed", lambda entry, _: entry)):
+        if head[name] == "given" and name not in given:
+            raise ArgumentError(
+                f"{path}: {name} of this simulation cannot be stored in a file; give it again: "
+                f"da.Simulation.load(path, model, {name}=…)"
+            )
+        options[name] = given[name] if head[name] == "given" else read(head[name], arrays)
+    first = {name.removeprefix("start of "): array for name, array in arrays.items() if "start of " in name}
+    try:
+        options["parameters"] = {name: first[name] for name in head["parameters"]} or None
+        found = make(model, first["q"], first["v"], dt=first["dt"], time=first["start"], **options)
+    except KeyError as error:
+        raise FileError(f"{path} holds no simulation of dalembert: it has no array {error}") from error
+    found.set_state(arrays)
+    return found
+
+
+PLAIN: Final = ("integrator", "external_frame", "check")
+"""Options that are texts or None."""
+
+
+def _read_head(archive: Archive) -> Options:
+    """Return what the archive says about itself."""
+    archive.check_sizes()
+    said = parse(archive.text("head")) if "head" in archive.names else None
+    if not isinstance(said, dict) or said.get("format") != FORMAT:
+        raise FileError(f"{archive.path} holds no simulation of dalembert of this version")
+    needed = {"model", "parameters", *GIVEN_AGAIN, *PLAIN}
+    if missing := sorted(needed - said.keys()):
+        raise FileError(f'{archive.path} holds no simulation of dalembert: its head has no "{missing[0]}"')
+    return said
+
+
+def _stored_law(law: object) -> object:
+    """Return a contact law as JSON, or "given" for one that only Python can hold."""
+    for name, kind in LAWS.items():
+        if isinstance(law, kind):
+            numbers = {item.name: getattr(law, item.name) for item in fields(kind)}
+            shapes = numbers["pairs"] if not isinstance(numbers["pairs"], str) else None
+            own = any(isinstance(pair, ContactPair) for pair in shapes or ())
+            return "given" if own else {"law": name, **numbers}
+    return "given" if isinstance(law, Law) else None
+
+
+def _law(entry: Any, _: Mapping[str, Any]) -> object:
+    if entry is None:
+        return None
+    return LAWS[entry["law"]](**{name: value for name, value in entry.items() if name != "law"})
+
+
+def _stored_controls(controls: object) -> str | None:
+    """Return what kind of controls a simulation has; "given" for functions."""
+    if isinstance(controls, Servo):
+        return "given" if callable(controls.q_ref) or callable(controls.v_ref) else "servo"
+    if isinstance(controls, Actuators):
+        return "given" if callable(controls.ctrl) else "actuators"
+    return None if controls is None else "given"
+
+
+def _controls(entry: Any, arrays: Mapping[str, Any]) -> object:
+    if entry == "servo":
+        names = ("kp", "kd", "effort", "q_ref", "v_ref")
+        return Servo(**{name: arrays[f"start of {name}"] for name in names if f"start of {name}" in arrays})
+    return Actuators() if entry == "actuators" else None
