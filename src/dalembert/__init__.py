@@ -16,6 +16,7 @@ _PACKAGES = {
         "cartesian", "constraints", "dynamics", "floating_base", "geometry", "identification", "joints",
         "kinematics", "shapes",
     ),
+    "dalembert.simulation": ("sensors",),
 }  # fmt: skip
 """The public modules by the packages that hold them."""
 

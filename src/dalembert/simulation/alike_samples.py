@@ -12,8 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.compiler.rollout_execution import RolloutRun
-from dalembert.compiler.steps_in_place import StepsInPlace
+from dalembert.compiler.rollout_execution import RolloutRun, StepsInPlace
 
 Array = npt.NDArray[Any]
 

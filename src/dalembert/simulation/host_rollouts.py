@@ -39,6 +39,7 @@ from dalembert.simulation.initial_state import (
     require_finite,
 )
 from dalembert.simulation.observers import Observer, evaluate_observers
+from dalembert.simulation.sensing import stream_keys
 from dalembert.simulation.step_function import (
     CAUSES,
     DEFAULT_INTEGRATOR,
@@ -223,6 +224,7 @@ class RolloutRequest:
     progress: Callable[[int, int], None] | None
     out: object
     check: str | None
+    seed: object
 
     def initial(self, q: Any, v: Any) -> dict[str, Any]:
         """Return the state (q, v) that steps begin with, and the arguments that are the same in all steps."""
@@ -301,6 +303,8 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         frames = result_rows(kept, Rows(batch, math.prod(batch), ()), "float64", asked.out)
         kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
         arrays = asked.initial(q, v) | {name: item.values for name, item in acting.items()}
+        if plan.sensors.draws:
+            arrays["stream"] = stream_keys(asked.seed, batch)
         run = kernel.start(
             *(arrays[name] for name in shapes), steps=steps, every=every, parameters=values or None
         )
@@ -385,6 +389,10 @@ def _trajectory(
         shape = (len(plan.model.bodies), 3)
         loads = found.get("loads", np.zeros((*batch, frames, *shape)))
         observed["contact_forces"] = from_start(np.zeros((*batch, *shape)), loads)
+    for name, result in plan.sensors.results.items():
+        later = found[result]
+        first = np.full((*batch, *later.shape[len(batch) + 1 :]), np.nan)
+        observed[name] = from_start(first, later)
     record = None
     if plan.record and plan.contact is not None:
         rows = found.get("contact", np.full((*batch, frames, 0, 8), -1.0))

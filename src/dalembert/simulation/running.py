@@ -16,7 +16,7 @@ from dalembert.api.calls import Array, Check, checked_time_step
 from dalembert.call.arguments import as_array, common_batch
 from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.library import no_model
-from dalembert.compiler.steps_in_place import ArrayBlock, StepsInPlace
+from dalembert.compiler.rollout_execution import ArrayBlock, StepsInPlace
 from dalembert.control import Actuators, Belt, MotionFunction, Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError, require_choice
 from dalembert.host.foreign_arrays import library_of, to_host
@@ -37,11 +37,21 @@ from dalembert.simulation.host_rollouts import (
 )
 from dalembert.simulation.initial_state import require_closed_loops, require_finite
 from dalembert.simulation.prescribed import prescription_of
-from dalembert.simulation.step_function import CAUSES, REJECTED, StepPlan, law_argument
+from dalembert.simulation.sensing import stream_keys
+from dalembert.simulation.sensors import Sensors, sensors_of
+from dalembert.simulation.step_function import (
+    CAUSES,
+    REJECTED,
+    StepPlan,
+    law_argument,
+)
 from dalembert.simulation.trajectory import ContactRecord
 
 TARGETS: Final = ("q_ref", "ctrl", "tau")
 """The arguments of a step that `controls` of `Simulation.step` may be: the first of them that there is."""
+
+GO_ON: Final = ("draws", "stream")
+"""What a reset leaves: other episodes of a sample have other random numbers."""
 
 ABSENT: Final = -1.0
 """The number of a contact point in a row of a record without a point."""
@@ -65,6 +75,9 @@ class Simulation:
     the frame of the external forces of `step`, "body" (None), "world" or "center". `check`: "raise" (None)
     refuses a start that is not finite, has a quaternion that is not of unit norm or open loops; "flag"
     reports such samples in `failed` and `cause`; "off" checks nothing.
+
+    `sensors`: those of `da.sensors` that are read at the end of each call, compiled with the step: a list, or
+    a dict by name; `seed` of their random numbers, a whole number or one for each sample.
 
     `q`, `v`, `time` [s] and `tau` are the same arrays every time, `(…, nq)`, `(…, nv)`, `(…)` and `(…, nv)`,
     written in place: PyTorch tensors of the same memory if the start was given as tensors, else NumPy arrays.
@@ -90,8 +103,10 @@ class Simulation:
         integrator: str | None = None,
         prescribed: Mapping[str, npt.ArrayLike | MotionFunction | Belt] | None = None,
         external_frame: str | None = None,
+        sensors: Sensors = (),
         parameters: Mapping[str, object] | None = None,
         time: npt.ArrayLike = 0.0,
+        seed: npt.ArrayLike = 0,
         check: Check = None,
     ) -> None:
         if not isinstance(model, Model):
@@ -111,7 +126,7 @@ class Simulation:
         self._check, self._frame = check or "raise", external_frame or "body"
         self._in_torch = "torch" in (library_of(q), library_of(v))
         law = checked_contact(contact)
-        self.made_with: Final = {
+        self.made_with: Final[dict[str, Any]] = {
             "contact": law,
             "controls": controls,
             "prescribed": prescribed,
@@ -123,6 +138,7 @@ class Simulation:
         given = {name: to_host(name, value, "a Simulation") for name, value in (parameters or {}).items()}
         prescription, moved = prescription_of(model, prescribed, integrator=method)
         self._options: dict[str, Any] = {"integrator": method, "record": True}
+        self._options["sensors"] = self.made_with["sensors"] = sensors_of(sensors)
         values, numbers = split_parameters(model, law, given)
         self._options["law_numbers"] = tuple(numbers)
         self._parameters = tuple(values)
@@ -141,15 +157,18 @@ class Simulation:
         arrays["v"] = _numbers("v", np.zeros(model.nv) if v is None else v, (model.nv,))
         self._follows_start = isinstance(controls, Servo) and controls.q_ref is None
         arrays |= _control_arrays(controls, plan, arrays["q"])
-        self._make(arrays)
+        self._make(arrays, seed)
         self._finish_start(..., check=self._check)
 
-    def _make(self, arrays: dict[str, Array]) -> None:
+    def _make(self, arrays: dict[str, Array], seed: object) -> None:
         """Make the memory of all samples, bind the steps to it, and keep the start."""
         plan, model = self._plan, self.model
         own = plan.argument_shapes | {name: np.shape(model.value(name)) for name in self._parameters}
         axes = {name: value.shape[: value.ndim - len(own[name])] for name, value in arrays.items()}
         batch = batch_of({name: shape for name, shape in axes.items() if shape})
+        keys = stream_keys(seed, batch)
+        if plan.sensors.draws:
+            arrays["stream"] = keys
         carried = ArrayBlock({name: own[name] for name in plan.carried_results}, batch)
         held = ArrayBlock({name: own[name] for name in own if name not in carried.shapes}, batch)
         self._blocks = _Blocks(carried, held, carried.like(), held.like())
@@ -170,6 +189,9 @@ class Simulation:
                 ("time", self._time),
                 ("tau", tau),
             )
+        }
+        self._readings = {
+            name: self._shown(self._results[result]) for name, result in plan.sensors.results.items()
         }
         self._reports_overlap = "overlap" in carried.arrays and self._check != "off"
         self._clear_records(...)
@@ -227,6 +249,11 @@ class Simulation:
     def cause(self) -> Array:
         """Why each sample failed `(…)`, in words; "" for the others."""
         return np.asarray(np.array(CAUSES)[self._blocks["fault"].astype(int)])
+
+    @property
+    def sensors(self) -> Mapping[str, Any]:
+        """The readings of the last step by the names of the sensors, in place; zero before the first."""
+        return self._readings
 
     @property
     def contacts(self) -> ContactRecord | None:
@@ -292,7 +319,7 @@ class Simulation:
             start = blocks.start_of("start")[key]
             rows["q"], rows["v"] = self._plan.prescription.starts(self.model, start, rows["q"], rows["v"])
         bad = self._check_rows(rows["q"], rows["v"], key)
-        kept = {*self._parameters, *map(law_argument, self._options["law_numbers"])}
+        kept = {*self._parameters, *map(law_argument, self._options["law_numbers"]), *GO_ON}
         for name in (*blocks.carried.arrays, *blocks.held.arrays):
             if name in rows or name not in kept:
                 blocks[name][key] = rows.get(name, blocks.start_of(name)[key])
@@ -333,7 +360,7 @@ class Simulation:
         """Return the simulation that `save` wrote; it goes on bit for bit.
 
         `given`: options of the constructor that a file does not hold, since they are functions or contact
-        laws with pairs of shapes of their own: `controls`, `contact`, `prescribed`.
+        laws with pairs of shapes of their own: `controls`, `contact`, `prescribed`, `sensors`.
         """
         from dalembert.simulation.simulation_files import load
 

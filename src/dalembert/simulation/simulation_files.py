@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,13 +19,15 @@ from dalembert.formats.npz import Archive, open_archive
 from dalembert.formats.resources import reported_as_file_errors
 from dalembert.host.atomic_files import replacing
 from dalembert.model.storage import parse
+from dalembert.simulation.sensing import Sensor, SensorSet
+from dalembert.simulation.sensors import KINDS
 
 if TYPE_CHECKING:
     from dalembert.simulation.running import Simulation
 
 FORMAT: Final = "dalembert simulation 1"
 
-GIVEN_AGAIN: Final = ("controls", "contact", "prescribed")
+GIVEN_AGAIN: Final = ("controls", "contact", "prescribed", "sensors")
 """Options that a file may not hold, and `load` takes."""
 
 LAWS: Final = {"rigid": Rigid, "compliant": Compliant}
@@ -46,6 +48,7 @@ def save(simulation: Simulation, path: Path) -> None:
         "contact": _stored_law(made["contact"]),
         "controls": _stored_controls(made["controls"]),
         "prescribed": "given" if made["prescribed"] else None,
+        "sensors": _stored_sensors(made["sensors"]),
         **{name: made[name] for name in PLAIN},
     }
     with replacing(path) as file:
@@ -68,7 +71,7 @@ def load(make: Any, path: Path, model: Any, given: Mapping[str, Any]) -> Any:
             f"{path} holds a simulation of another model than {model!r}; load the model that it was made with"
         )
     options = {name: head[name] for name in PLAIN}
-    for name, read in (("contact", _law), ("controls", _controls), ("prescribed", lambda entry, _: entry)):
+    for name, read in _READERS.items():
         if head[name] == "given" and name not in given:
             raise ArgumentError(
                 f"{path}: {name} of this simulation cannot be stored in a file; give it again: "
@@ -105,7 +108,7 @@ def _stored_law(law: object) -> object:
     """Return a contact law as JSON, or "given" for one that only Python can hold."""
     for name, kind in LAWS.items():
         if isinstance(law, kind):
-            numbers = {item.name: getattr(law, item.name) for item in fields(kind)}
+            numbers = _options(law)
             shapes = numbers["pairs"] if not isinstance(numbers["pairs"], str) else None
             own = any(isinstance(pair, ContactPair) for pair in shapes or ())
             return "given" if own else {"law": name, **numbers}
@@ -132,3 +135,28 @@ def _controls(entry: Any, arrays: Mapping[str, Any]) -> object:
         names = ("kp", "kd", "effort", "q_ref", "v_ref")
         return Servo(**{name: arrays[f"start of {name}"] for name in names if f"start of {name}" in arrays})
     return Actuators() if entry == "actuators" else None
+
+
+def _stored_sensors(sensors: SensorSet) -> object:
+    """Return sensors as JSON; "given" where one is a function."""
+    if sensors.has_functions:
+        return "given"
+    return {name: [type(sensor).__name__, _options(sensor)] for name, sensor in sensors.sensors}
+
+
+def _options(value: Any) -> dict[str, Any]:
+    return {item.name: getattr(value, item.name) for item in fields(value)}
+
+
+def _sensors(entry: Any, _: Mapping[str, Any]) -> dict[str, Sensor]:
+    kinds = {kind.__name__: kind for kind in KINDS}
+    return {name: kinds[kind](**options) for name, (kind, options) in entry.items()}
+
+
+_READERS: Final[dict[str, Callable[[Any, Mapping[str, Any]], Any]]] = {
+    "contact": _law,
+    "controls": _controls,
+    "prescribed": lambda entry, _: entry,
+    "sensors": _sensors,
+}
+"""What makes an option of an entry of the head and of the arrays of a file."""
