@@ -36,7 +36,7 @@ from dalembert.simulation.host_rollouts import (
     whole,
 )
 from dalembert.simulation.initial_state import require_closed_loops, require_finite
-from dalembert.simulation.prescribed import prescription_of
+from dalembert.simulation.prescription import prescription_of
 from dalembert.simulation.sensing import stream_keys
 from dalembert.simulation.sensors import Sensors, sensors_of
 from dalembert.simulation.step_function import (

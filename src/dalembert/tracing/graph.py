@@ -38,7 +38,7 @@ from dalembert.tracing.rules import RULES, RuleSet
 ENVIRONMENT: Final = "DALEMBERT_MAX_OPERATIONS"
 
 MAX_OPERATIONS: Final = 2_000_000
-"""Operations of a program, at most. So many take three to four minutes and 3 GB to compile
+"""The most operations of a program. That many take three to four minutes and 3 GB to compile
 (design/codegen.md)."""
 
 NODES_PER_OPERATION: Final = 2
