@@ -8,7 +8,16 @@ import pytest
 mujoco = pytest.importorskip("mujoco")
 
 import dalembert as da  # noqa: E402
-from dalembert.simulation.sensors import FramePose, FrameVelocity, Imu, JointState, JointWrench, Touch  # noqa: E402
+from dalembert.simulation.sensors import (  # noqa: E402
+    FramePose,
+    FrameVelocity,
+    HeightScan,
+    Imu,
+    JointState,
+    JointWrench,
+    Rays,
+    Touch,
+)
 
 FILE = """
 <mujoco model="sensed">
@@ -138,3 +147,62 @@ def test_touch_of_a_resting_box_is_that_of_mujoco(tmp_path):
     mujoco.mj_step(peer, data, 1000)
     assert simulation.sensors["body"][0] == pytest.approx(data.sensordata[0], rel=1e-3)
     assert simulation.sensors["shape"][0] == pytest.approx(2.0 * 9.81, rel=1e-3)
+
+
+def terrain_file(rng):
+    """Tilted boxes, a height field and a plane below them; a free eye."""
+    heights = " ".join(f"{x:.6f}" for x in rng.random(9 * 12))
+    boxes = []
+    for _ in range(6):
+        size, turn = rng.uniform(0.1, 0.4, 3), rng.uniform(-90.0, 90.0, 3)
+        place = rng.uniform([-2.0, -2.0, 0.6], [2.0, 2.0, 1.5])
+        texts = [" ".join(f"{x:.3f}" for x in row) for row in (size, place, turn)]
+        boxes.append('<geom type="box" size="{}" pos="{}" euler="{}"/>'.format(*texts))
+    return f"""
+<mujoco>
+  <asset><hfield name="hills" nrow="9" ncol="12" size="3 2 0.8 0.1" elevation="{heights}"/></asset>
+  <worldbody>
+    <geom type="plane" size="20 20 1" pos="0 0 -0.3"/>
+    <geom type="hfield" hfield="hills" pos="0.2 0.1 -0.2" euler="2 -3 20"/>
+    {"".join(boxes)}
+    <body name="eye"><freejoint/><inertial pos="0 0 0" mass="1" diaginertia="1 1 1"/></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_rays_meet_what_those_of_mujoco_meet(tmp_path):
+    rng = np.random.default_rng(5)
+    file = terrain_file(rng)
+    (tmp_path / "terrain.xml").write_text(file)
+    model, peer = da.load(tmp_path / "terrain.xml"), mujoco.MjModel.from_xml_string(file)
+    data = mujoco.MjData(peer)
+    mujoco.mj_forward(peer, data)
+    directions = rng.normal(size=(40, 3))
+    grid = rng.uniform(-1.0, 1.0, (30, 2))
+    samples = 60
+    q = np.array([model.random_state(k)[0] for k in range(samples)])
+    q[:, :3] = rng.uniform([-3.0, -3.0, 1.7], [3.0, 3.0, 2.5], (samples, 3))
+    scan = HeightScan("eye", grid, above=1.0, reach=5.0)
+    simulation = da.Simulation(model, q, dt=1e-9, sensors=[Rays("eye", directions, reach=6.0), scan])
+    simulation.step()
+    poses = da.forward_kinematics(model, q)["eye"]
+    geom = np.zeros(1, np.int32)
+
+    def way(start, direction, reach):
+        found = mujoco.mj_ray(peer, data, start, direction, None, 1, peer.body("eye").id, geom)
+        return reach if found < 0.0 else min(found, reach)
+
+    errors = []
+    unit = directions / np.linalg.norm(directions, axis=1)[:, None]
+    for k in range(samples):
+        R, p = poses.rotation[k], poses.translation[k]
+        wanted = np.array([way(p, R @ d, 6.0) for d in unit])
+        assert (wanted < 6.0).any()
+        errors.append(np.abs(simulation.sensors["rays"][k] - wanted))
+        x, y = R[:2, 0] / np.linalg.norm(R[:2, 0])
+        starts = [p + [x * a - y * b, y * a + x * b, 1.0] for a, b in grid]
+        heights = 1.0 - np.array([way(start, np.array([0.0, 0.0, -1.0]), 5.0) for start in starts])
+        errors.append(np.abs(simulation.sensors["height_scan"][k] - heights))
+    wrong = np.concatenate(errors) > 1e-6
+    assert np.mean(wrong) < 0.002, np.sort(np.concatenate(errors))[-12:]  # rays along an edge

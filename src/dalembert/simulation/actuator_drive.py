@@ -51,15 +51,22 @@ def drive_or_actuators(controls: object, model: Model) -> Drive | ActuatorDrive 
     if not isinstance(controls, Actuators):
         return None
     require_actuators(model)
-    return ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None)
+    return ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None, controls.longest_delay)
 
 
 @final
 @dataclass(frozen=True)
 class ActuatorDrive:
-    """The actuators of a model; `signal`: where their control signals come from, else an argument."""
+    """The actuators of a model; `signal`: where their control signals come from, else an argument; the
+    longest delay of these."""
 
     signal: Signal | None = None
+    delay: int = 0
+
+    @property
+    def delayed(self) -> str:
+        """The argument that is delayed."""
+        return "ctrl"
 
     def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> ActuatorDrive:
         """Return the drive with what the function of the caller's computes now."""
@@ -92,11 +99,12 @@ class ActuatorDrive:
     @property
     def identity(self) -> tuple[Any, ...]:
         """The key that tells the drive from others of the same model and arguments."""
-        return ("actuators",)
+        return ("actuators", self.delay)
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
         """Return the arguments of a step, with shapes."""
-        return {} if self.signal is not None else {"ctrl": (len(model.actuators),)}
+        shapes: dict[str, tuple[int, ...]] = {"delay": ()} if self.delay else {}
+        return shapes if self.signal is not None else {"ctrl": (len(model.actuators),), **shapes}
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> tuple[list[Scalar], list[Motor]]:
         """Return the forces that act as they are, and the motors, in the state at the start of a step."""

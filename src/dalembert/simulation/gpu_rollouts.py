@@ -29,7 +29,7 @@ STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads
 NO_FAULT: Final = 1e9
 """A number greater than that of any fault."""
 
-UNWANTED: Final = ("lasted", "fault", "memory", "account", "driven")
+UNWANTED: Final = ("lasted", "fault", "memory", "account", "driven", "targets")
 """Carried values that no frame holds."""
 
 

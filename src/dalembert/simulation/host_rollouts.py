@@ -233,6 +233,8 @@ class RolloutRequest:
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
         found |= {law_argument(name): number for name, number in self.law_numbers.items()}
+        if isinstance(controls, Actuators) and controls.longest_delay:
+            found["delay"] = np.asarray(controls.delay, np.float64)
         return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
 
     def inputs(self, q: Any) -> dict[str, StepInput]:

@@ -548,5 +548,6 @@ def _control_arrays(controls: object, plan: StepPlan, q: Array) -> dict[str, Arr
         found["v_ref"] = controls.v_ref
     elif isinstance(controls, Actuators):
         found["ctrl"] = np.zeros(shapes.get("ctrl", ())) if controls.ctrl is None else controls.ctrl
+        found["delay"] = np.asarray(controls.delay, np.float64)
     found.setdefault("tau", np.zeros(plan.model.nv))
     return {name: _numbers(name, value, shapes[name]) for name, value in found.items() if name in shapes}

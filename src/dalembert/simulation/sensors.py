@@ -6,20 +6,24 @@ numbers from step to step. Readings are made for the steps that are kept only, t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
+import numpy as np
+
 from dalembert.algorithms.inverse_dynamics import rnea_spatial
 from dalembert.algorithms.open_tree import require_open_tree
-from dalembert.call.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument, real_array
 from dalembert.compiler.recording import RecordedFunction, record_function
+from dalembert.contact.narrow_phase.rays import visible_shapes, way_to
 from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_of, positive_number
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
-from dalembert.scalar import Scalar, logical_and, select, sqrt
+from dalembert.scalar import Scalar, logical_and, rows, select, sqrt
 from dalembert.simulation.sensing import Draw, Sensor, SensorSet, StepEnd
-from dalembert.spatial import Force, Transform
+from dalembert.spatial import Force, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
 __all__ = [
@@ -27,9 +31,11 @@ __all__ = [
     "FootAirTime",
     "FramePose",
     "FrameVelocity",
+    "HeightScan",
     "Imu",
     "JointState",
     "JointWrench",
+    "Rays",
     "Reading",
     "Sensor",
     "StepEnd",
@@ -316,6 +322,102 @@ class JointWrench(Sensor):
 
 @final
 @dataclass(frozen=True)
+class Rays(Sensor):
+    """The way along rays from a body or frame to planes, boxes and height fields of the world, `(n,)` [m].
+
+    `directions (n, 3)`: along the frame's axes; `reach` [m]: the reading where nothing is nearer.
+    """
+
+    label = "rays"
+
+    frame: str
+    directions: Sequence[Sequence[float]]
+    reach: float = 10.0
+
+    def __post_init__(self) -> None:
+        rays = _rows_of("Rays: directions", self.directions, 3)
+        lengths = [math.sqrt(sum(x * x for x in ray)) for ray in rays]
+        if min(lengths) == 0.0:
+            raise ArgumentError("Rays: a direction is zero; give three numbers that are not all zero")
+        unit = tuple(tuple(x / size for x in ray) for ray, size in zip(rays, lengths, strict=True))
+        object.__setattr__(self, "directions", unit)
+        object.__setattr__(self, "reach", positive_number("Rays: reach", self.reach, "m"))
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        model.frame(self.frame)
+        visible_shapes(model.world_shapes)
+        return (len(self.directions),)
+
+    def read(self, end: StepEnd, memory: Sequence[Scalar], draw: Draw) -> list[Scalar]:
+        pose, shapes = end.motion(self.frame).pose, visible_shapes(end.model.world_shapes)
+
+        def way(ray: list[Scalar]) -> Scalar:
+            return way_to(shapes, pose.p, pose.R @ Vec3(*ray), self.reach)
+
+        return _for_each(self.directions, way, pose.p.x)
+
+
+@final
+@dataclass(frozen=True)
+class HeightScan(Sensor):
+    """The height of planes, boxes and height fields of the world below points of a grid that goes with a body
+    or frame, `(n,)` [m], above the frame's origin.
+
+    `points (n, 2)` [m]: the grid in the horizontal plane, x along the frame's x axis as seen from above. Rays
+    go down from `above` [m] over the frame's origin, as far as `reach` [m]: readings are above - reach at
+    least.
+    """
+
+    label = "height_scan"
+
+    frame: str
+    points: Sequence[Sequence[float]]
+    above: float = 0.5
+    reach: float = 3.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", _rows_of("HeightScan: points", self.points, 2))
+        object.__setattr__(self, "reach", positive_number("HeightScan: reach", self.reach, "m"))
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        model.frame(self.frame)
+        visible_shapes(model.world_shapes)
+        return (len(self.points),)
+
+    def read(self, end: StepEnd, memory: Sequence[Scalar], draw: Draw) -> list[Scalar]:
+        pose, shapes = end.motion(self.frame).pose, visible_shapes(end.model.world_shapes)
+        ahead = pose.R.column(0)
+        size = sqrt(ahead.x * ahead.x + ahead.y * ahead.y)
+        c, s = ahead.x / size, ahead.y / size
+
+        def height(point: list[Scalar]) -> Scalar:
+            x, y = point
+            o = Vec3(pose.p.x + c * x - s * y, pose.p.y + s * x + c * y, pose.p.z + self.above)
+            return self.above - way_to(shapes, o, Vec3(0.0, 0.0, -1.0), self.reach)
+
+        return _for_each(self.points, height, pose.p.x)
+
+
+def _for_each(
+    given: Sequence[Sequence[float]], function: Callable[[list[Scalar]], Scalar], like: Scalar
+) -> list[Scalar]:
+    """Return a function of each row of numbers, as a loop over them."""
+    every = rows(len(given), like=like)
+    columns = [every.numbers([float(x) for x in column]) for column in zip(*given, strict=True)]
+    found = every.each(lambda row: function([column[row] for column in columns]))
+    return [found.at(k) for k in range(len(given))]
+
+
+def _rows_of(what: str, given: Any, size: int) -> tuple[tuple[float, ...], ...]:
+    """Return rows of numbers of that size as tuples."""
+    found = real_array(what, given)
+    if found.ndim != 2 or found.shape[1] != size or not len(found) or not np.isfinite(found).all():
+        raise ArgumentError(f"{what} has the shape {found.shape}; give finite numbers (n, {size})")
+    return tuple(map(tuple, found.tolist()))
+
+
+@final
+@dataclass(frozen=True)
 class Reading(Sensor):
     """A reading of your own: a function of a `StepEnd` on generic scalars, traced before each use, that
     returns a number or nested lists of numbers. Of the contact forces it has `contact_wrenches`.
@@ -420,7 +522,8 @@ def _body_of_joint(model: Model, name: str) -> Any:
 Sensors: TypeAlias = Mapping[str, Sensor] | Sequence[Sensor] | Sensor
 
 KINDS: Final = (
-    *(ContactForce, FootAirTime, FramePose, FrameVelocity, Imu, JointState, JointWrench, Reading, Touch),
+    *(ContactForce, FootAirTime, FramePose, FrameVelocity, HeightScan, Imu, JointState, JointWrench, Rays),
+    *(Reading, Touch),
 )
 """All sensors: kernels on disk are told apart by the numbers of these, and by the trace of a reading."""
 

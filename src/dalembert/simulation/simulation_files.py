@@ -132,9 +132,14 @@ def _stored_controls(controls: object) -> str | None:
 
 def _controls(entry: Any, arrays: Mapping[str, Any]) -> object:
     if entry == "servo":
-        names = ("kp", "kd", "effort", "q_ref", "v_ref")
-        return Servo(**{name: arrays[f"start of {name}"] for name in names if f"start of {name}" in arrays})
-    return Actuators() if entry == "actuators" else None
+        names = ("kp", "kd", "effort", "no_load_speed", "stall", "q_ref", "v_ref")
+        known = {name: arrays[f"start of {name}"] for name in names if f"start of {name}" in arrays}
+        return Servo(**known, delay=_delay(arrays))
+    return Actuators(delay=_delay(arrays)) if entry == "actuators" else None
+
+
+def _delay(arrays: Mapping[str, Any]) -> Any:
+    return np.asarray(arrays.get("start of delay", 0)).astype(int)
 
 
 def _stored_sensors(sensors: SensorSet) -> object:

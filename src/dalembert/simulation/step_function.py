@@ -55,7 +55,7 @@ from dalembert.scalar import (
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
-from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
+from dalembert.simulation.drives import Drive, Policy, delayed, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.simulation.prescription import PrescribedStep, Prescription
 from dalembert.simulation.sensing import ContactForces, SensorSet, StepEnd
@@ -240,6 +240,9 @@ class StepPlan:
             found["account"] = [0.0] * len(root_trees(self.model))
         if self.prescription is not None:
             found["driven"] = [0.0] * len(self.prescription.places(self.model))
+        if self.drive is not None and self.drive.delay:
+            size = self.drive.arguments(self.model)[self.drive.delayed][0]
+            found["targets"] = [[0.0] * size] * self.drive.delay
         return found | self.sensors.carried(self.model)
 
     @cached_property
@@ -284,6 +287,7 @@ class StepPlan:
         names += ["account"] * (self.contact is not None)
         names += ["work"] * self.work
         names += ["driven"] * (self.prescription is not None)
+        names += ["targets"] * (self.drive is not None and self.drive.delay > 0)
         names += self.sensors.carried(self.model)
         return {name: place for place, name in enumerate(names)}
 
@@ -385,7 +389,10 @@ class StepPlan:
         if self.prescription is not None:
             moved = self.prescription.step(model, given, clock)
             given = given | {"q": moved.q, "v": moved.v}
-        q, time = given["q"], clock(0.0)
+        q, time, targets = given["q"], clock(0.0), None
+        if self.drive is not None and self.drive.delay:
+            acting_target, targets = delayed(given, self.drive.delayed, self.drive.delay)
+            given = given | {self.drive.delayed: acting_target}
         tau, motors = self._controls(model, given, time)
         if moved is not None:
             motors = [motor for motor in motors if motor.place not in moved.places]
@@ -436,6 +443,8 @@ class StepPlan:
                 found["loads"] = _loads(model, contacts, after, rate)
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
+        if targets is not None:
+            found["targets"] = targets
         if moved is not None:
             found["driven"] = keep_if_good(moved.velocities_for_next_step, given["driven"])
         settled = self._balance_energy(model, given, after, applied, acting, time)
