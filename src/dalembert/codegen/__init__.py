@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 from dalembert.codegen.cpu.cpu_kernel import (
+    BoundSteps,
     CpuKernel,
     KernelInfo,
     StepArray,
     compile_object,
     load_object,
-    run_rollout,
 )
 from dalembert.codegen.cpu.entry import address_of, make_entry
 from dalembert.codegen.cpu.threads import get_num_threads, set_num_threads
@@ -32,6 +32,7 @@ from dalembert.tracing.program import Program
 
 __all__ = [
     "LEVELS",
+    "BoundSteps",
     "CpuKernel",
     "KernelInfo",
     "Options",
@@ -47,7 +48,6 @@ __all__ = [
     "llvm_ir",
     "load_kernel",
     "make_entry",
-    "run_rollout",
     "set_num_threads",
 ]
 
@@ -55,7 +55,7 @@ __all__ = [
 class Options(TypedDict, total=False):
     """Options of a kernel: `dtype`, float64 or float32; `lanes`, the samples at once, 1 for single calls,
     None to fill the vector registers of `level` ("sse2" | "avx2" | "avx512" | "neon"; None: the machine's
-    best); `rollout` for a kernel of many steps (see `run_rollout`)."""
+    best); `rollout` for a kernel of many steps (see `BoundSteps`)."""
 
     dtype: str
     lanes: int | None
