@@ -176,6 +176,25 @@ class ContactForces:
         return found
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class ContactWrenches:
+    """The contact forces of a step where they are known as a wrench on each body alone."""
+
+    wrenches: Sequence[Force]
+
+    def of_bodies(self, count: int) -> list[Force]:
+        """Return the wrench on each body about the world's origin, along world axes."""
+        return list(self.wrenches)
+
+    def of_parts(self, model: Model, names: Sequence[str]) -> list[tuple[Vec3, Scalar]]:
+        """Refuse to tell forces of shapes and normal forces."""
+        raise ArgumentError(
+            "a Reading has the contact_wrenches of bodies; give a ContactForce or a Touch beside it for "
+            "forces of shapes and normal forces"
+        )
+
+
 def _side(side: Any) -> tuple[int, int]:
     return side.body, side.number
 
@@ -209,7 +228,7 @@ class StepEnd:
     v_start: Sequence[Scalar]
     tau: Sequence[Scalar]
     controls: Sequence[Scalar] = ()
-    contact: ContactForces | None = None
+    contact: ContactForces | ContactWrenches | None = None
     external: Sequence[Sequence[Scalar]] = ()
     external_frame: str = "body"
 
