@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
-import llvmlite.binding as llvm
-
 from dalembert.codegen.cpu.cpu_kernel import (
     BoundSteps,
     CpuKernel,
@@ -26,6 +24,7 @@ from dalembert.codegen.target import (
     default_lanes,
     host_level,
     host_levels,
+    parse_module,
     target_for,
     target_machine,
 )
@@ -109,7 +108,7 @@ def assembly(program: Program, **options: Unpack[Options]) -> str:
     """Return the assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
     machine = target_machine(target_for(options.get("level")))
     texts = _module_texts(program, **options)
-    return "".join(str(machine.emit_assembly(llvm.parse_assembly(text))) for text in texts)
+    return "".join(str(machine.emit_assembly(parse_module(text))) for text in texts)
 
 
 def _module_texts(program: Program, **options: Unpack[Options]) -> tuple[str, ...]:
@@ -121,10 +120,7 @@ def _module_texts(program: Program, **options: Unpack[Options]) -> tuple[str, ..
 
 
 def _check_options(
-    dtype: str = "float64",
-    lanes: int | None = None,
-    level: str | None = None,
-    rollout: Rollout | None = None,
+    dtype: str = "float64", lanes: int | None = None, level: str | None = None, rollout: Rollout | None = None
 ) -> dict[str, Any]:
     """Return the options that `compile_object` takes."""
     widest = default_lanes(dtype, level)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dalembert.codegen.cpu import threads as batches
 from dalembert.codegen.machine_code import load_symbols
 from dalembert.codegen.memory import Rollout, decode_description
-from dalembert.codegen.target import BITS, KERNEL_NAME, Target, host_levels, target_machine
+from dalembert.codegen.target import BITS, KERNEL_NAME, Target, host_levels, parse_module, target_machine
 from dalembert.errors import ArgumentError, CompileError, ShapeError
 from dalembert.tracing.program import Program
 
@@ -69,9 +69,7 @@ def compile_object(
     # One module after another: between them the interpreter raises what an interrupt asks for.
     try:
         machine = target_machine(target)
-        codes = [
-            bytes(machine.emit_object(llvm.parse_assembly(text))) for text in (emitted.text, *emitted.parts)
-        ]
+        codes = [bytes(machine.emit_object(parse_module(text))) for text in (emitted.text, *emitted.parts)]
     except RuntimeError as error:
         raise CompileError(
             f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
@@ -113,7 +111,6 @@ class CpuKernel:
         self.info = info
         self.extra = extra
         self.code = code
-        self.tables = tables
         self._engine = engine
         self.address = address
         arguments = _ROW_ARGUMENTS if info.rollout is None else (*_ROW_ARGUMENTS, *_STEP_ARGUMENTS)
