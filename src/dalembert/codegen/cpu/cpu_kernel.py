@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -171,9 +171,7 @@ class CpuKernel:
         return int(rows * self.info.streamed_bytes >= STREAMED_BATCH) if self.info.streamed_bytes else -1
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class StepArray:
+class StepArray(NamedTuple):
     """Memory of an array: its address, the bytes between rows, the bytes between steps."""
 
     address: int
@@ -203,10 +201,7 @@ class BoundSteps:
         self._kernel, self._inputs, self._rows = kernel, count, rows
         self._farther = np.zeros(rows, np.int64)
         order = StepArray(int(self._farther.ctypes.data), self._farther.itemsize)
-        arrays = (*inputs, *outputs, order)
-        self._bases = [array.address for array in arrays]
-        self._row_bytes = [array.row for array in arrays]
-        self._step_bytes = [array.step for array in arrays]
+        self._bases, self._row_bytes, self._step_bytes = zip(*inputs, *outputs, order, strict=True)
         self._streamed = kernel.streams_results(rows)
         bases, by_row, by_step = (
             kernel.numbers(*numbers) for numbers in (self._bases, self._row_bytes, self._step_bytes)
