@@ -86,6 +86,9 @@ Contact: TypeAlias = str | Rigid | Compliant | Law | None
 
 CONTACTS: Final = ("rigid", "compliant")
 
+RECORDED: Final = ("q", "v", "work")
+"""What is carried from step to step and recorded in frames."""
+
 MAX_STEPS: Final = 2**53
 """Steps are counted in float64 beside the state, which is exact up to this number."""
 
@@ -308,7 +311,11 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         if plan.sensors.draws:
             arrays["stream"] = stream_keys(asked.seed, batch)
         run = kernel.start(
-            *(arrays[name] for name in shapes), steps=steps, every=every, parameters=values or None
+            *(arrays[name] for name in shapes),
+            steps=steps,
+            every=every,
+            parameters=values or None,
+            unrecorded=[name for name in plan.carried_results if name not in RECORDED],
         )
     except MemoryError as error:
         raise ArgumentError(
