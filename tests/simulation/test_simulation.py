@@ -261,6 +261,37 @@ def test_files_of_other_models_and_functions_are_refused(tmp_path):
         da.Simulation.load(tmp_path / "motion.npz", model)
 
 
+def test_files_that_are_cut_or_changed_are_refused(tmp_path):
+    model = box_on_slope()
+    da.Simulation(model, contact=da.contact.Rigid(pairs=["box"])).save(tmp_path / "here.npz")
+    with np.load(tmp_path / "here.npz") as file:
+        arrays = dict(file)
+    assert da.Simulation.load(tmp_path / "here.npz", model).contacts is not None
+
+    def refused(**changes):
+        changed = {name: array for name, array in {**arrays, **changes}.items() if array is not None}
+        np.savez(tmp_path / "changed.npz", **changed)
+        with pytest.raises(FileError):
+            da.Simulation.load(tmp_path / "changed.npz", model)
+
+    head = str(arrays["head"])
+    for wrong in (
+        head.replace("rigid", "stiff"),
+        head.replace('"parameters": []', '"parameters": [3]'),
+        "{}",
+        "x",
+    ):
+        assert wrong != head
+        refused(head=np.array(wrong))
+    refused(memory=None)
+    refused(memory=arrays["memory"][1:])
+    refused(q=np.array(["a"]))
+    refused(**{"start of v": None})
+    (tmp_path / "changed.npz").write_bytes((tmp_path / "here.npz").read_bytes()[:-200])
+    with pytest.raises(FileError):
+        da.Simulation.load(tmp_path / "changed.npz", model)
+
+
 def test_states_of_other_simulations_are_refused():
     model = driven_arm()
     simulation = da.Simulation(model, np.zeros((3, 2)))

@@ -380,9 +380,6 @@ class RolloutRun:
 # in one piece: an exception, whenever it comes, leaves what was reached before, and who looks at the arrays
 # sees the same memory from the first step to the last.
 
-ALIGNED_NUMBERS: Final = 8
-"""Numbers of a cache line; every array of a block begins with one."""
-
 
 @final
 class ArrayBlock:
@@ -392,9 +389,8 @@ class ArrayBlock:
         """`shapes`: those of one sample, by name."""
         self.batch, self.shapes = batch, dict(shapes)
         sizes = {name: math.prod((*batch, *shape)) for name, shape in shapes.items()}
-        rounded = [-(-size // ALIGNED_NUMBERS) * ALIGNED_NUMBERS for size in sizes.values()]
-        self.memory = np.zeros(sum(rounded))
-        starts = np.cumsum([0, *rounded])
+        self.memory = np.zeros(sum(sizes.values()))
+        starts = np.cumsum([0, *sizes.values()])
         self.arrays: dict[str, Array] = {
             name: self.memory[start : start + size].reshape((*batch, *shapes[name]))
             for (name, size), start in zip(sizes.items(), starts.tolist(), strict=False)
