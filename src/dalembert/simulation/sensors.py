@@ -506,7 +506,8 @@ def _keep_names(sensor: Any, option: str) -> None:
 
 
 def _require_parts(model: Model, names: Names) -> None:
-    shapes = [shape.name for body in model.bodies for shape in body.shapes if shape.name]
+    every = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
+    shapes = [shape.name for shape in every if shape.name]
     for name in names:
         if not model.bodies.has(name) and name not in shapes:
             raise UnknownNameError.of("body or shape", name, (*model.bodies.names, *shapes))
