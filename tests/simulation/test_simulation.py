@@ -453,3 +453,27 @@ def test_ctrl_c_ends_a_call_that_would_take_hours():
     again = da.Simulation(model, q, v, contact="rigid")
     again.step(steps=steps)
     assert same(again.q, simulation.q)
+
+
+def test_blocks_of_alike_samples_change_no_bit(monkeypatch):
+    """Boxes that lie on different faces touch with different points."""
+    model = box_on_slope()
+    rng = np.random.default_rng(2)
+    q = np.tile(model.neutral(), (40, 1))
+    q[:, 2] = 0.18
+    q[:, 3:] = rng.normal(size=(40, 4))
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
+    found = []
+    for cost in (0.0, 1e9):
+        monkeypatch.setattr("dalembert.simulation.alike_samples.SECONDS_PER_SAMPLE", cost)
+        orders = []
+        simulation = da.Simulation(model, q, contact="rigid", dt=0.004)
+        run = simulation._run.steps
+        form = run.form_blocks
+        run.form_blocks = lambda order, form=form, orders=orders: (orders.append(order), form(order))
+        for _ in range(15):
+            simulation.step(steps=20)
+        found.append(simulation.q.copy())
+        assert bool(orders) == (cost == 0.0)
+        assert all(sorted(order) == list(range(40)) for order in orders)
+    assert same(*found)
