@@ -22,7 +22,7 @@ from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, logical_and, rows, select, sqrt
-from dalembert.simulation.sensing import ContactWrenches, Draw, Sensor, SensorSet, StepEnd
+from dalembert.simulation.sensing import NO_SENSORS, ContactWrenches, Draw, Sensor, SensorSet, StepEnd
 from dalembert.spatial import Force, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -547,6 +547,8 @@ def sensors_of(given: Any) -> SensorSet:
 
 def split_sensors(observe: Any) -> tuple[SensorSet, list[Any]]:
     """Return the sensors among what a rollout observes, and the rest."""
+    if observe == () and isinstance(observe, tuple):
+        return NO_SENSORS, []
     listed = [observe] if isinstance(observe, str | Mapping | Sensor) else items_of(observe)
     sensors: list[Any] = []
     rest: list[Any] = []
