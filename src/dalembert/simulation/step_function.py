@@ -58,10 +58,8 @@ from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, delayed, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.simulation.prescription import PrescribedStep, Prescription
-from dalembert.simulation.sensing import ContactForces, SensorSet, StepEnd
+from dalembert.simulation.sensing import NO_SENSORS, ContactForces, SensorSet, StepEnd
 from dalembert.spatial import Vec3
-
-NO_SENSORS = SensorSet()
 
 DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
