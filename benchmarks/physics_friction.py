@@ -52,7 +52,7 @@ def pinch(law: str) -> Findings:
         off = greatest(off, np.abs(squeeze / SQUEEZE - 1.0))
     yield below(f"{law}: a pinched capsule creeps (MuJoCo issue 3328)", "0", creep * 1e6, 0.1, " µm/s")
     yield below(f"{law}: velocities recorded of what does not move", "0", speed * 1e3, 0.01, " mm/s")
-    yield below(f"{law}: the force that pinches it", f"{SQUEEZE:g} N", off * 1e2, 5.0, " % off")
+    yield below(f"{law}: the force that pinches it", f"{SQUEEZE:g} N", off * 1e2, 1.0, " % off")
 
 
 def loose(shape: da.Shape, mass: float) -> da.Model:
