@@ -127,7 +127,7 @@ def belt(law: str) -> Findings:
         force = found.tau[:, 0] / (mu * mass * G)
         pull = greatest(pull, np.abs(force[slides] - 1.0), np.abs(force[rests]))
     yield below(f"{law}: a box slides back on a belt", f"{way * 1e3:.2f} mm", slip * 1e3, 2.0, " mm off")
-    yield below(f"{law}: the motor of the belt pulls", "mu m g, then 0", pull * 1e2, 3.0, " % off")
+    yield below(f"{law}: the motor of the belt pulls", "mu m g, then 0", pull * 1e2, 1.0, " % off")
 
 
 def linkage(law: str) -> Findings:

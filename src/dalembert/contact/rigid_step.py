@@ -167,7 +167,7 @@ def _rebounding(
 # impulses, because an impact is no load, and begins with it.
 
 WARM_START_RATIO = 0.97
-"""a of Eq. (4). Ten boxes whose top one is pushed at 0.1 m/s sway by 1 mm half a minute later, by 36 mm with
+"""a of Eq. (4). Ten boxes whose top one is pushed at 0.1 m/s sway by 5 mm half a minute later, by 36 mm with
 1; with 0.95 or less a tower of twenty falls (design/simulation.md)."""
 
 MEAN_LOAD_RATIO = 0.02
@@ -251,8 +251,9 @@ def _points(
 
     points = PointSet.of(contacts, system, law)
     laws = points.laws
-    pressed = lambda row: laws[row].normal.dot(laws[row].warm_start)
-    return points, contacts.near.each(pressed)
+    return points, contacts.near.each(
+        lambda row: 0.0 if memory is None else _lasting_load(laws[row].normal, memory[row])
+    )
 
 
 def _warm_start(n: Vec3, remembered: Sequence[Scalar] | None) -> tuple[Vec3, Vec3]:
@@ -263,12 +264,19 @@ def _warm_start(n: Vec3, remembered: Sequence[Scalar] | None) -> tuple[Vec3, Vec
     """
     if remembered is None:
         return Vec3.zero(), Vec3.zero()
-    x, y, z, earlier, mean, *torque = remembered
-    last = Vec3(x, y, z)
-    pressed = n.dot(last)
-    decay = maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12)
+    x, y, z, _, mean, *torque = remembered
+    last, pressed = Vec3(x, y, z), n.dot(Vec3(x, y, z))
+    decay = _lasting_load(n, remembered) / maximum(pressed, 1e-12)
     start: Vec3 = (last + n * ((1.0 - WARM_START_RATIO) * (mean - pressed))) * decay
     return start, Vec3(*torque) * decay if torque else Vec3.zero()
+
+
+def _lasting_load(n: Vec3, remembered: Sequence[Scalar]) -> Scalar:
+    """Return the last normal impulse, scaled by the recent decay: the ratio of the lesser of the last two to
+    the greater."""
+    x, y, z, earlier, *_ = remembered
+    pressed = maximum(n.dot(Vec3(x, y, z)), 0.0)
+    return pressed * (maximum(minimum(pressed, earlier), 0.0) / maximum(maximum(pressed, earlier), 1e-12))
 
 
 def _cached_impulses(points: PointSet, impulses: Family[PointVector], memory: Memory) -> Family[list[Scalar]]:
