@@ -34,6 +34,7 @@ from dalembert.simulation.drives import Asked, Callback, Series, series
 from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import (
     beyond_limits,
+    exclusion_remedy,
     overlap_message,
     require_closed_loops,
     require_finite,
@@ -317,7 +318,9 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     if said is not None and check != "off" and run.done:
         soft = isinstance(plan.contact, Compliant | Law)
         how = "springs part them" if soft else "they are moved apart without a push"
-        warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
+        pair_of_point = lambda k: plan.pairs[plan.scene.pair_of_point[k]]
+        remedy = exclusion_remedy(model, run.state["overlap"], pair_of_point)
+        warnings.warn(f"rollout: {said}; {how}{remedy}", SimulationWarning, stacklevel=3)
     if check == "flag":
         rejected |= (run.refused_at >= 0) | ~np.isfinite(np.concatenate(begun, axis=-1)).all(axis=-1)
     memory = [item.array for item in frames]
