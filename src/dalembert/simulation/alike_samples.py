@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.compiler.rollout_execution import RolloutRun
+from dalembert.compiler.rollout_execution import RolloutRun, StepsInPlace
 
 Array = npt.NDArray[Any]
 
@@ -22,7 +22,7 @@ MAX_TIME_RATIO: Final = 0.03
 SECONDS_PER_SAMPLE: Final = 2e-5
 """[s] The time for finding the first order, roughly."""
 
-WINDOW: Final = 256
+SAMPLES_PER_WINDOW: Final = 256
 """Samples among which neighbours are looked for, so that the time grows with the number of samples only."""
 
 
@@ -37,7 +37,7 @@ after."""
 class BlockOrder:
     """The order of the samples of a rollout, found anew whenever steps have taken long enough."""
 
-    def __init__(self, run: RolloutRun) -> None:
+    def __init__(self, run: RolloutRun | StepsInPlace) -> None:
         self._run, self._found_at = run, 0.0
         self._cost = SECONDS_PER_SAMPLE * len(_numbers(run))
 
@@ -54,7 +54,7 @@ class BlockOrder:
         self._cost, self._found_at = time.perf_counter() - begun, run.seconds
 
 
-def _numbers(run: RolloutRun) -> Array:
+def _numbers(run: RolloutRun | StepsInPlace) -> Array:
     """Return the numbers of the contact points that each sample remembers, -1 for none."""
     memory = run.state["memory"]
     rows: Array = memory.reshape(-1, *memory.shape[-2:])[:, :, 0]
@@ -79,7 +79,7 @@ def alike_order(numbers: Array) -> npt.NDArray[np.int64]:
     has = has[:, : len(known)]
     telling = np.argsort(np.abs(has.mean(axis=0) - 0.5), kind="stable")
     order = np.lexsort(has.T[telling[::-1]]) if len(known) else sample[:, 0]
-    windows = np.split(order, range(WINDOW, len(order), WINDOW))
+    windows = np.split(order, range(SAMPLES_PER_WINDOW, len(order), SAMPLES_PER_WINDOW))
     return np.concatenate([window[_nearest_neighbours(has[window])] for window in windows]).astype(np.int64)
 
 
