@@ -34,6 +34,7 @@ from dalembert.simulation.drives import Asked, Callback, Series, series
 from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import (
     beyond_limits,
+    exclusion_remedy,
     overlap_message,
     require_closed_loops,
     require_finite,
@@ -340,7 +341,9 @@ def report_overlap(what: str, plan: StepPlan, found: Array) -> None:
     if said is not None:
         soft = isinstance(plan.contact, Compliant | Law)
         how = "springs part them" if soft else "they are moved apart without a push"
-        warnings.warn(f"{what}: {said}; {how}", SimulationWarning, stacklevel=4)
+        pair_of_point = lambda k: plan.pairs[plan.scene.pair_of_point[k]]
+        remedy = exclusion_remedy(plan.model, found, pair_of_point)
+        warnings.warn(f"{what}: {said}; {how}{remedy}", SimulationWarning, stacklevel=4)
 
 
 def _advance(

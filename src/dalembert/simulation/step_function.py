@@ -215,7 +215,7 @@ class StepPlan:
         """The count of numbers that the law remembers of a point."""
         if isinstance(self.contact, Law):
             return self.contact.order + 3
-        return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
+        return 5 + 3 * self.resists_turning
 
     @cached_property
     def memory(self) -> list[list[float]]:
