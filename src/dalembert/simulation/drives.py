@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -15,7 +15,7 @@ from dalembert.algorithms.control_laws import stable_pd_forces
 from dalembert.call.arguments import Array, ArrayArgument, as_array
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control import Reference, Servo
+from dalembert.control import Reference, Servo, driven_places
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, literal, logical_or, maximum, minimum, select
@@ -117,11 +117,11 @@ def forces_of(
     return tau
 
 
-def drive_of(servo: Servo, model: Model) -> Drive:
-    """Return the drive that a servo compiles into a step of a model."""
+def drive_of(servo: Servo, gains: Mapping[str, Array]) -> Drive:
+    """Return the drive that a servo with these gains compiles into a step."""
     v_ref = servo.v_ref if callable(servo.v_ref) else servo.v_ref is not None
     reference = servo.q_ref if callable(servo.q_ref) else None
-    return Drive(servo.driven(model), reference, v_ref, servo.no_load_speed is not None, servo.longest_delay)
+    return Drive(driven_places(gains), reference, v_ref, servo.no_load_speed is not None, servo.longest_delay)
 
 
 @final

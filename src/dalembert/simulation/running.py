@@ -21,7 +21,7 @@ from dalembert.control import Actuators, Belt, MotionFunction, Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError, require_choice
 from dalembert.host.foreign_arrays import library_of, to_host
 from dalembert.model.model import Model
-from dalembert.simulation.actuator_drive import drive_or_actuators
+from dalembert.simulation.actuator_drive import drive_and_constants
 from dalembert.simulation.alike_samples import BlockOrder
 from dalembert.simulation.drives import Policy
 from dalembert.simulation.host_rollouts import (
@@ -130,7 +130,8 @@ class Simulation:
         values, numbers = split_parameters(model, law, given)
         self._options["law_numbers"] = tuple(numbers)
         self._parameters = tuple(values)
-        policy, drive = controls if callable(controls) else None, drive_or_actuators(controls, model)
+        policy = controls if callable(controls) else None
+        drive, drive_constants = drive_and_constants(controls, model)
         self._plan_of: Callable[[str | None], StepPlan] = lambda frame: StepPlan.of(
             model, law, policy, drive, prescription, external_frame=frame, **self._options
         )
@@ -144,7 +145,7 @@ class Simulation:
         arrays["q"] = _numbers("q", model.neutral() if q is None else q, (model.nq,))
         arrays["v"] = _numbers("v", np.zeros(model.nv) if v is None else v, (model.nv,))
         self._follows_start = isinstance(controls, Servo) and controls.q_ref is None
-        arrays |= _control_arrays(controls, plan, arrays["q"])
+        arrays |= drive_constants | _control_arrays(controls, plan, arrays["q"])
         self._make(arrays, seed)
         self._finish_start()
 
@@ -548,14 +549,12 @@ def _numbers(name: str, given: Any, own: tuple[int, ...]) -> Array:
 
 
 def _control_arrays(controls: object, plan: StepPlan, q: Array) -> dict[str, Array]:
-    """Return the arrays that controls give a step: gains and first targets of a servo, control signals."""
+    """Return the first targets of a servo, control signals, or joint forces."""
     shapes, found = plan.argument_shapes, dict[str, Any]()
     if isinstance(controls, Servo):
-        found = dict(controls.gains(plan.model))
         found["q_ref"] = q if controls.q_ref is None else controls.q_ref
         found["v_ref"] = controls.v_ref
     elif isinstance(controls, Actuators):
         found["ctrl"] = np.zeros(shapes.get("ctrl", ())) if controls.ctrl is None else controls.ctrl
-        found["delay"] = np.asarray(controls.delay, np.float64)
     found.setdefault("tau", np.zeros(plan.model.nv))
     return {name: _numbers(name, value, shapes[name]) for name, value in found.items() if name in shapes}

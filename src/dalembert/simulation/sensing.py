@@ -410,6 +410,9 @@ class SensorSet:
         return found
 
 
+NO_SENSORS: Final = SensorSet()
+
+
 def _nest(values: Sequence[Scalar], shape: tuple[int, ...]) -> Any:
     """Return scalars in row-major order as nested lists."""
     if not shape:

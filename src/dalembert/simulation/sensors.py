@@ -22,7 +22,7 @@ from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, logical_and, rows, select, sqrt
-from dalembert.simulation.sensing import ContactWrenches, Draw, Sensor, SensorSet, StepEnd
+from dalembert.simulation.sensing import NO_SENSORS, ContactWrenches, Draw, Sensor, SensorSet, StepEnd
 from dalembert.spatial import Force, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -506,7 +506,8 @@ def _keep_names(sensor: Any, option: str) -> None:
 
 
 def _require_parts(model: Model, names: Names) -> None:
-    shapes = [shape.name for body in model.bodies for shape in body.shapes if shape.name]
+    every = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
+    shapes = [shape.name for shape in every if shape.name]
     for name in names:
         if not model.bodies.has(name) and name not in shapes:
             raise UnknownNameError.of("body or shape", name, (*model.bodies.names, *shapes))
@@ -546,6 +547,8 @@ def sensors_of(given: Any) -> SensorSet:
 
 def split_sensors(observe: Any) -> tuple[SensorSet, list[Any]]:
     """Return the sensors among what a rollout observes, and the rest."""
+    if observe == () and isinstance(observe, tuple):
+        return NO_SENSORS, []
     listed = [observe] if isinstance(observe, str | Mapping | Sensor) else items_of(observe)
     sensors: list[Any] = []
     rest: list[Any] = []

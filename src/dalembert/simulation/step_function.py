@@ -58,10 +58,8 @@ from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, delayed, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.simulation.prescription import PrescribedStep, Prescription
-from dalembert.simulation.sensing import ContactForces, SensorSet, StepEnd
+from dalembert.simulation.sensing import NO_SENSORS, ContactForces, SensorSet, StepEnd
 from dalembert.spatial import Vec3
-
-NO_SENSORS = SensorSet()
 
 DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
@@ -217,7 +215,7 @@ class StepPlan:
         """The count of numbers that the law remembers of a point."""
         if isinstance(self.contact, Law):
             return self.contact.order + 3
-        return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
+        return 5 + 3 * self.resists_turning
 
     @cached_property
     def memory(self) -> list[list[float]]:
