@@ -72,7 +72,7 @@ class ActuatorDrive:
     delay: int = 0
 
     @property
-    def delayed(self) -> str:
+    def delayed_argument(self) -> str:
         """The argument that is delayed."""
         return "ctrl"
 

@@ -139,7 +139,7 @@ class Drive:
     delay: int = 0
 
     @property
-    def delayed(self) -> str:
+    def delayed_argument(self) -> str:
         """The argument that is delayed."""
         return "q_ref"
 
@@ -259,7 +259,7 @@ def _within_range(motor: Motor, low: Scalar, high: Scalar) -> tuple[Scalar, Moto
     )
 
 
-def delayed(given: dict[str, Any], name: str, most: int) -> tuple[list[Scalar], list[list[Scalar]]]:
+def delay_line(given: dict[str, Any], name: str, most: int) -> tuple[list[Scalar], list[list[Scalar]]]:
     """Return the target that acts in a step, and the targets of the steps until now, the newest first;
     before the first step its target had been given."""
     now, first = list(given[name]), given["lasted"] <= 0.0

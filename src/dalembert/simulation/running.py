@@ -172,7 +172,7 @@ class Simulation:
         self._results = dict(zip(plan.results, self._run.steps.outputs, strict=True))
         tau = self._results["tau"] if "tau" in self._results else held.arrays["tau"]
         self._views = {
-            name: self._shown(array)
+            name: self._to_caller(array)
             for name, array in (
                 ("q", carried.arrays["q"]),
                 ("v", carried.arrays["v"]),
@@ -181,7 +181,7 @@ class Simulation:
             )
         }
         self._readings = {
-            name: self._shown(self._results[result]) for name, result in plan.sensors.results.items()
+            name: self._to_caller(self._results[result]) for name, result in plan.sensors.results.items()
         }
         self._reports_overlap = "overlap" in carried.arrays and self._check != "off"
         self._clear_records(...)
@@ -228,12 +228,14 @@ class Simulation:
     def parameters(self) -> dict[str, Any]:
         """The values that the model was given, for each sample, by name, in place."""
         held, options = self._blocks.held.arrays, self._options["law_numbers"]
-        return {name: self._shown(held[name]) for name in (*self._parameters, *map(law_argument, options))}
+        return {
+            name: self._to_caller(held[name]) for name in (*self._parameters, *map(law_argument, options))
+        }
 
     @property
     def failed(self) -> Any:
         """The samples that failed, a mask `(…)`; they stay in their last valid state until they are reset."""
-        return self._shown(np.asarray(self._blocks["fault"] > 0.0))
+        return self._to_caller(np.asarray(self._blocks["fault"] > 0.0))
 
     @property
     def cause(self) -> Array:
@@ -299,7 +301,7 @@ class Simulation:
         of then, without faults and contact memory. `parameters`: new values for these samples of what the
         constructor was given; others stay.
         """
-        key = self._chosen(mask)
+        key = self._index_of(mask)
         blocks, rows = self._blocks, {}
         for name, given in (("q", q), ("v", v)):
             rows[name] = self._rows(name, given, key)
@@ -401,11 +403,11 @@ class Simulation:
         np.multiply(blocks["lasted"], blocks["dt"], out=self._time)
         np.add(self._time, blocks["start"], out=self._time)
 
-    def _shown(self, array: Array) -> Any:
+    def _to_caller(self, array: Array) -> Any:
         """Return an array, or a tensor of its memory."""
         return importlib.import_module("torch").from_numpy(array) if self._in_torch else array
 
-    def _chosen(self, mask: Any) -> Any:
+    def _index_of(self, mask: Any) -> Any:
         """Return the index of the samples that a mask chooses."""
         if mask is None:
             return ...

@@ -105,7 +105,7 @@ class Imu(Sensor):
         if self._walks:
             found = [x + bias for x, bias in zip(found, memory, strict=True)]
         sizes = [self.gyro_noise] * 3 + [self.accelerometer_noise] * 3
-        return found if not any(sizes) else _disturbed(found, sizes, draw(6))
+        return found if not any(sizes) else _add_noise(found, sizes, draw(6))
 
 
 @final
@@ -146,7 +146,7 @@ class JointState(Sensor):
     def read(self, end: StepEnd, memory: Sequence[Scalar], draw: Draw) -> list[Scalar]:
         values = {"position": end.q, "velocity": end.v, "torque": end.tau}[self.quantity]
         found = [values[place] for place in self._places(end.model)]
-        return _disturbed(found, [self.noise] * len(found), draw(len(found))) if self.draws else found
+        return _add_noise(found, [self.noise] * len(found), draw(len(found))) if self.draws else found
 
 
 @final
@@ -489,7 +489,7 @@ class RecordedReading(Sensor):
         return self.recorded(end.model, *arrays, wrenches)
 
 
-def _disturbed(values: Sequence[Scalar], sizes: Sequence[float], normal: Sequence[Scalar]) -> list[Scalar]:
+def _add_noise(values: Sequence[Scalar], sizes: Sequence[float], normal: Sequence[Scalar]) -> list[Scalar]:
     return [x + size * n for x, size, n in zip(values, sizes, normal, strict=True)]
 
 
