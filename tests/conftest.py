@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -45,14 +46,41 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def drop_kernels() -> Iterator[None]:
-    """Drop what was compiled for models once the tests of a module are done.
+    """Drop what was compiled for models once the tests of a module are done."""
+    yield
+    drop_compiled_functions()
+
+
+MAX_GROWTH = 150.0
+"""[MB] Growth since compiled functions were dropped, after which they are in the middle of a module, too: 400
+tests of gradients by PyTorch and JAX took 550 MB until the end of theirs."""
+LIMIT = [0.0]
+"""[MB] The memory of the process at which they are dropped."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Drop compiled functions where the process has grown much since they were dropped last."""
+    if resident_megabytes() > LIMIT[0]:
+        drop_compiled_functions()
+
+
+def resident_megabytes() -> float:
+    """Return the memory that the process has, or 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except OSError:
+        return 0.0
+
+
+def drop_compiled_functions() -> None:
+    """Drop what was compiled for models.
 
     Compiled functions, their programs and kernels stay with their model, and test modules keep models in
     constants and caches until the process ends. A later test that uses such a model loads the kernels from
     the disk cache again. JAX too keeps every function that it has compiled, and the library 128 MB of memory
     for results.
     """
-    yield
     made = (item for item in gc.get_objects() if issubclass(type(item), Model))
     for model in (*MODELS_OF_MODULES, *made):
         model.functions.clear()
@@ -61,6 +89,7 @@ def drop_kernels() -> Iterator[None]:
     gc.collect()
     arguments._KEPT.clear()
     return_free_memory()
+    LIMIT[0] = resident_megabytes() + MAX_GROWTH
 
 
 def return_free_memory() -> None:

@@ -9,13 +9,14 @@ __version__ = "0.1.0"
 
 _PACKAGES = {
     "dalembert": (
-        "algorithms", "analysis", "contact", "control", "errors", "interop", "models", "motion", "scalar",
-        "simulation", "spatial", "symbolic", "textbook", "viewer",
+        "algorithms", "analysis", "contact", "control", "envs", "errors", "interop", "models", "motion",
+        "scalar", "simulation", "spatial", "symbolic", "textbook", "viewer",
     ),
     "dalembert.api": (
         "cartesian", "constraints", "dynamics", "floating_base", "geometry", "identification", "joints",
         "kinematics", "shapes",
     ),
+    "dalembert.simulation": ("sensors",),
 }  # fmt: skip
 """The public modules by the packages that hold them."""
 
@@ -34,6 +35,7 @@ _HOMES = {
     "dalembert.api.kinematics": ("forward_kinematics", "jacobian"),
     "dalembert.compiler.compiled": ("compile", "jvp", "vjp"),
     "dalembert.simulation.rollouts": ("rollout",),
+    "dalembert.simulation.running": ("Simulation",),
     "dalembert.simulation.standing": ("stand",),
     "dalembert.simulation.trajectory": ("Trajectory",),
     "dalembert.codegen": ("get_num_threads", "set_num_threads"),

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from tests.codegen.sample_programs import bits, chain_loops, random_straight, straight
+from tests.codegen.sample_programs import bits, chain_loops, random_straight, run_arrays, straight
 from tests.tracing.test_row_loops import N, collected, relaxed, springs
 
 from dalembert.codegen import (
+    BoundSteps,
     KernelInfo,
     Rollout,
     StepArray,
@@ -17,7 +18,6 @@ from dalembert.codegen import (
     host_levels,
     load_kernel,
     make_entry,
-    run_rollout,
     set_num_threads,
 )
 from dalembert.codegen.cpu import threads
@@ -126,7 +126,7 @@ def _one_by_one(kernel, rollout, given, rows, steps):
                 for name, _ in info.inputs
             ]
             outs = [array[row : row + 1, step] for array in outputs]
-            if kernel.run_arrays(ins, outs) >= 0 and refused[row] < 0:
+            if run_arrays(kernel, ins, outs) >= 0 and refused[row] < 0:
                 refused[row] = step
         for name, number in rollout.carried:
             state[name] = outputs[number][:, step]
@@ -155,7 +155,7 @@ def _rolled(kernel, given, rows, steps, every, chunks=None):
         places += [StepArray(address_of(given[name]), given[name].strides[0]) for name in carried]
         found = np.full(rows, -7)
         places.append(StepArray(address_of(found), 8))
-        run_rollout(kernel, inputs, places, rows, steps=steps_now, first=every - done % every, every=every)
+        BoundSteps(kernel, inputs, places, rows).take(steps_now, first=every - done % every, every=every)
         refused = np.where((refused < 0) & (found >= 0), found + done, refused)
         done += steps_now
     assert all(np.all(array[:, steps // every :] == 9.0) for array in outputs)
@@ -233,12 +233,12 @@ def test_kernels_of_one_step_and_of_many_are_not_mixed_up():
     many, one = (compile_program(program, rollout=each) for each in (rollout, None))
     arrays = [np.zeros((4, 5)) for _ in range(4)]
     with pytest.raises(ArgumentError, match="takes many steps"):
-        many.run_arrays(arrays[:2], arrays[2:])
+        run_arrays(many, arrays[:2], arrays[2:])
     places = [StepArray(address_of(array), array.strides[0]) for array in arrays]
     with pytest.raises(ArgumentError, match="takes one step"):
-        run_rollout(one, places[:2], places[2:], 4, steps=1, first=1, every=1)
+        BoundSteps(one, places[:2], places[2:], 4)
     with pytest.raises(ShapeError, match="2 inputs and 5 outputs"):
-        run_rollout(many, places[:2], places[2:], 4, steps=1, first=1, every=1)
+        BoundSteps(many, places[:2], places[2:], 4)
 
 
 @pytest.mark.parametrize(

@@ -13,15 +13,7 @@ from typing import Final, Protocol, TypeAlias, final, overload
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
-from dalembert.codegen.memory import (
-    Hazards,
-    Place,
-    RowList,
-    Tables,
-    copied_runs,
-    loop_hazards,
-    row_hazards,
-)
+from dalembert.codegen.memory import Hazards, Place, RowList, Tables, copied_runs, loop_hazards, row_hazards
 from dalembert.codegen.outlining import Outliner, as_number
 from dalembert.codegen.row_items import EachLane, ItemList, LaneItems, gather, kept_arrays, scatter
 from dalembert.codegen.schedule import (
@@ -522,7 +514,7 @@ def _store_numbered(context: Context, address: Address, value: Value, row: Value
 
 
 def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
-    """Write a loop over the rows of a set, or of so many iterations, with the loops inside."""
+    """Write a loop over the rows of a set, or over a number of iterations, with the loops inside."""
     writer = context.writer
     for name in repeat.empties:
         context.lists[name].clear(writer)
@@ -654,7 +646,7 @@ def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Ke
         if own not in entries:
             i = _index(context, address, index)
             entries[own] = i if address.table is None else _entry(context, address.table, i)
-        root, offset = writer.fixed(place.base)
+        root, offset = writer.constant_offset(place.base)
         row = root, *own, address.scale * place.item
         if context.at is not None:
             if (*row, place.uniform) not in lanes:

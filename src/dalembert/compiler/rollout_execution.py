@@ -8,8 +8,9 @@ loop over t is in the kernel, each thread takes whole samples through all their 
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -18,10 +19,9 @@ import numpy.typing as npt
 from dalembert import codegen
 from dalembert.call import arguments as result_memory
 from dalembert.call.arguments import Array, ArrayArgument, Rows, as_rows
-from dalembert.compiler.execution import CHECKS, bind
+from dalembert.compiler.execution import CHECKS, bind, refusal_of
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.refused_rows import refusal_of
 from dalembert.errors import require_choice, whole_number
 from dalembert.host.foreign_arrays import rollout_bridge_of
 from dalembert.host.process import require_memory
@@ -50,6 +50,28 @@ FIRST_STEPS_WORK_IN_ALL: Final = 400_000_000
 
 MAX_GROWTH: Final = 8.0
 """How many times more steps a call takes than the one before it, at most: short times are measured badly."""
+
+
+@final
+class Pace:
+    """How many steps a call of a kernel takes, so that interrupts and progress are looked at in time.
+
+    `steps`: those until all rows are at the same step, by the time of the steps before, or by the estimated
+    work of the first ones.
+    """
+
+    __slots__ = ("_seconds", "steps")
+
+    def __init__(self, kernel: codegen.CpuKernel, rows: int) -> None:
+        blocks = -(-rows // kernel.info.lanes)
+        a_thread = max(1, -(-blocks // codegen.get_num_threads()))
+        work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
+        self.steps = max(1, work // kernel.info.work)
+        self._seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
+
+    def measure(self, count: int, passed: float) -> None:
+        """Choose the number of steps by the time [s] that `count` of them took."""
+        self.steps = max(1, int(count * min(MAX_GROWTH, self._seconds / max(passed, 1e-9))))
 
 
 def compile_rollout(
@@ -108,7 +130,7 @@ class CompiledRollout:
         NaN from there on, "off" does not check.
         """
         require_choice("check", check, CHECKS)
-        run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)
+        run = self.start(*args, steps=steps, every=every, parameters=parameters, unrecorded=(), **named)
         while run.done < run.steps:
             run.advance()
             if check == "raise":
@@ -131,15 +153,26 @@ class CompiledRollout:
         found: GpuRollout = bridge.launch_rollout(self._kernels, self._rollout, values, **options)
         return found
 
+    def in_place(
+        self, carried: ArrayBlock, given: Mapping[str, Array], outputs: Sequence[Array] | None = None
+    ) -> StepsInPlace:
+        """Return steps that carry the arrays of a block on, with the other arguments by name, all for each
+        sample; both are read at every call. `outputs`: where the results go."""
+        return StepsInPlace(self._kernels, self._rollout, carried, given, outputs)
+
     def start(
         self,
         *args: object,
         steps: int,
         every: int = 1,
         parameters: Mapping[str, object] | None = None,
+        unrecorded: Collection[str] = (),
         **named: object,
     ) -> RolloutRun:
-        """Start a rollout to be taken piece by piece with `advance`; no step is done yet."""
+        """Start a rollout to be taken piece by piece with `advance`; no step is done yet.
+
+        `unrecorded`: carried arguments of which the state is wanted, and no frames.
+        """
         recipe = self._kernels.recipe
         count, spacing = _whole("steps", steps, 0), _whole("every", every, 1)
         values = bind(recipe, args, named, parameters)
@@ -147,9 +180,8 @@ class CompiledRollout:
             ArrayArgument(item.name, (count, *item.shape)) if item.name in self._rollout.streams else item
             for item in (*recipe.signature, *recipe.parameters)
         ]
-        return RolloutRun(
-            self._kernels, self._rollout, as_rows(signature, values, self.dtype), count, spacing
-        )
+        rows = as_rows(signature, values, self.dtype)
+        return RolloutRun(self._kernels, self._rollout, rows, count, spacing, unrecorded)
 
 
 class _Input(NamedTuple):
@@ -175,24 +207,32 @@ class RolloutRun:
     """A rollout under way, or done.
 
     `outputs`: for each result an array `(…, steps // every, *shape)`, of which the first `done // every` are
-    computed. `state`: the carried arguments after `done` steps. `refused`: for each sample the first step
-    whose arguments were refused, or -1. `seconds`: the time that steps have taken.
+    computed; it has no frames for what is not recorded. `state`: the carried arguments after `done` steps.
+    `refused`: for each sample the first step whose arguments were refused, or -1. `seconds`: the time that
+    steps have taken.
 
     Steps read one set of state arrays and write another, and then `done`, `state` and `refused` change
     together, by one assignment: an interrupt, whenever it comes, leaves what was reached before.
     """
 
     def __init__(
-        self, kernels: Kernels, rollout: codegen.Rollout, rows: Rows, steps: int, every: int
+        self,
+        kernels: Kernels,
+        rollout: codegen.Rollout,
+        rows: Rows,
+        steps: int,
+        every: int,
+        unrecorded: Collection[str] = (),
     ) -> None:
-        """`rows` hold the arguments, streams with all their steps."""
+        """`rows` hold the arguments, streams with all their steps; `unrecorded`: carried arguments that have
+        no frames."""
         recipe = kernels.recipe
         self._kernels = kernels
         self._rollout = rollout
         self._rows = rows
         self.steps = steps
         self.every = every
-        self._measured: tuple[int, float] | None = None
+        self._pace: Pace | None = None
         self._order: npt.NDArray[np.int64] | None = None
         self.seconds = 0.0
         number_bytes = np.dtype(kernels.dtype).itemsize
@@ -209,14 +249,20 @@ class RolloutRun:
                 step = item.size * number_bytes
             self._inputs.append(_Input(item.name, matrix, row, step))
         results, slots = kernels.results(), steps // every
-        self._frame_bytes = [item.size * number_bytes for item in results]
+        self._unrecorded = {number: name for name, number in rollout.carried if name in unrecorded}
+        self._frame_bytes = [
+            0 if k in self._unrecorded else item.size * number_bytes for k, item in enumerate(results)
+        ]
         require_memory(
             f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
             rows.count * slots * sum(self._frame_bytes),
-            "take fewer steps or samples, or keep a frame every so many steps, such as every=100",
+            "take fewer steps or samples, or keep fewer frames, such as every=100",
         )
         self.outputs = tuple(
-            result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype) for item in results
+            result_memory.empty(
+                (*rows.batch, 0 if k in self._unrecorded else slots, *item.shape), kernels.dtype
+            )
+            for k, item in enumerate(results)
         )
         spare = {name: np.empty_like(array) for name, array in state.items()}
         self._reached = _Reached(0, state, spare, np.full(rows.batch, -1, np.int64))
@@ -237,7 +283,7 @@ class RolloutRun:
         return self._reached.refused
 
     def advance(self, steps: int | None = None) -> None:
-        """Take that many more steps, or as many as take about 0.1 s; not more than are left."""
+        """Take `steps` more steps, by default as many as take about 0.1 s; at most all that are left."""
         left = self.steps - self.done
         wanted = left if steps is None else min(left, _whole("steps", steps, 0))
         if not self._rows.count:
@@ -245,12 +291,15 @@ class RolloutRun:
             return
         kernel = self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes")
         end = self.done + wanted
+        if self._pace is None:
+            self._pace = Pace(kernel, self._rows.count)
         while self.done < end:
-            count = min(self._next_chunk(kernel), end - self.done)
+            count = min(self._pace.steps, end - self.done)
             begun = time.perf_counter()
             self._reached = self._after(kernel, count)
-            self._measured = (count, time.perf_counter() - begun)
-            self.seconds += self._measured[1]
+            passed = time.perf_counter() - begun
+            self._pace.measure(count, passed)
+            self.seconds += passed
             if steps is None:
                 return
 
@@ -273,18 +322,23 @@ class RolloutRun:
             address = codegen.address_of(state.get(name, matrix))
             inputs.append(codegen.StepArray(address + done * step, row, step))
         written, slots = done // self.every, self.steps // self.every
+        final = {
+            name: codegen.StepArray(codegen.address_of(spare[name]), spare[name].nbytes // rows)
+            for name, _ in self._rollout.carried
+        }
         outputs = []
-        for array, step in zip(self.outputs, self._frame_bytes, strict=True):
-            outputs.append(codegen.StepArray(codegen.address_of(array) + written * step, slots * step, step))
-        for name, _ in self._rollout.carried:
-            array = spare[name]
-            outputs.append(codegen.StepArray(codegen.address_of(array), array.nbytes // rows))
+        for k, (array, step) in enumerate(zip(self.outputs, self._frame_bytes, strict=True)):
+            address = codegen.address_of(array) + written * step
+            frames = codegen.StepArray(address, slots * step, step)
+            outputs.append(final[self._unrecorded[k]] if k in self._unrecorded else frames)
+        outputs += final.values()
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
         first = self.every - done % self.every
-        codegen.run_rollout(
-            kernel, inputs, outputs, rows, steps=count, first=first, every=self.every, order=self._order
-        )
+        bound = codegen.BoundSteps(kernel, inputs, outputs, rows)
+        if self._order is not None:
+            bound.form_blocks(self._order)
+        bound.take(count, first=first, every=self.every)
         now = refused.reshape(refused_before.shape)
         newly = (refused_before < 0) & (now >= 0)
         return _Reached(done + count, spare, state, np.where(newly, now + done, refused_before))
@@ -305,18 +359,6 @@ class RolloutRun:
             for array in self.state.values():
                 array[place] = np.nan
 
-    def _next_chunk(self, kernel: codegen.CpuKernel) -> int:
-        """Return how many steps to take until all rows are at the same step: by the time of the steps before,
-        or by the estimated work of the first ones."""
-        blocks = -(-self._rows.count // kernel.info.lanes)
-        a_thread = -(-blocks // codegen.get_num_threads())
-        if self._measured is None:
-            work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
-            return max(1, work // kernel.info.work)
-        count, passed = self._measured
-        seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
-        return max(1, int(count * min(MAX_GROWTH, seconds / max(passed, 1e-9))))
-
     def _refusal(self, row: int, step: int) -> Exception:
         """Return why a row is refused at a step: the steps before it are taken again, alone."""
         matrices = [matrix[min(row, len(matrix) - 1)][np.newaxis] for matrix in self._rows.matrices]
@@ -330,6 +372,123 @@ class RolloutRun:
             there.append(array[:, step * size : (step + 1) * size] if size else array)
         rows = Rows(self._rows.batch, self._rows.count, tuple(there))
         return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype, step=step)
+
+
+# Steps of samples whose state stays where it is: bound once, taken as often as wanted.
+#
+# The carried arrays lie in one block of memory. A call reads it, writes a second block, and copies this back
+# in one piece: an exception, whenever it comes, leaves what was reached before, and who looks at the arrays
+# sees the same memory from the first step to the last.
+
+
+@final
+class ArrayBlock:
+    """Named arrays `(*batch, *shape)` of float64, side by side in one memory."""
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]], batch: tuple[int, ...]) -> None:
+        """`shapes`: those of one sample, by name."""
+        self.batch, self.shapes = batch, dict(shapes)
+        sizes = {name: math.prod((*batch, *shape)) for name, shape in shapes.items()}
+        self.memory = np.zeros(sum(sizes.values()))
+        starts = np.cumsum([0, *sizes.values()])
+        self.arrays: dict[str, Array] = {
+            name: self.memory[start : start + size].reshape((*batch, *shapes[name]))
+            for (name, size), start in zip(sizes.items(), starts.tolist(), strict=False)
+        }
+
+    def like(self) -> ArrayBlock:
+        """Return a block of the same arrays, zero."""
+        return ArrayBlock(self.shapes, self.batch)
+
+
+@final
+class StepsInPlace:
+    """Steps that carry the arrays of a block on.
+
+    `outputs`: the results after the last step of a call, `(*batch, *shape)`. `seconds`: the time that
+    steps have taken; `done`: how many were taken.
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        rollout: codegen.Rollout,
+        carried: ArrayBlock,
+        given: Mapping[str, Array],
+        outputs: Sequence[Array] | None = None,
+    ) -> None:
+        recipe, self.batch = kernels.recipe, carried.batch
+        self._kernels, self._carried, self._spare = kernels, carried, carried.like()
+        self._count = math.prod(self.batch)
+        own = {number: self._spare.arrays[name] for name, number in rollout.carried}
+        self.outputs = tuple(
+            own[k] if k in own else np.zeros((*self.batch, *item.shape)) if outputs is None else outputs[k]
+            for k, item in enumerate(kernels.results())
+        )
+        self._kernel = kernels.kernel("scalar" if self._count == 1 else "lanes")
+        self._arrays = [
+            carried.arrays[item.name] if item.name in carried.arrays else given[item.name]
+            for item in (*recipe.signature, *recipe.parameters)
+        ]
+        self._refused = np.full(self.batch, -1, np.int64)
+        written = [*self.outputs, *(self._spare.arrays[name] for name, _ in rollout.carried)]
+        read, changed = (
+            [codegen.StepArray(codegen.address_of(x), x.nbytes // max(self._count, 1)) for x in arrays]
+            for arrays in (self._arrays, [*written, self._refused])
+        )
+        self._bound = codegen.BoundSteps(self._kernel, read, changed, self._count)
+        self._pace = Pace(self._kernel, self._count)
+        self._checks = self._kernel.info.has_check
+        self.seconds, self.done = 0.0, 0
+
+    @property
+    def lanes(self) -> int:
+        """The number of samples in a block, which goes through loops together."""
+        return self._kernel.info.lanes
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The carried arguments."""
+        return self._carried.arrays
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that are expected in all: as many again as have been taken."""
+        return 2 * self.done
+
+    def form_blocks(self, order: npt.NDArray[np.int64]) -> None:
+        """Let samples share blocks in this order from the next step on; results do not depend on it."""
+        self._bound.form_blocks(order)
+
+    def advance(self, steps: int, check: str = "raise") -> npt.NDArray[np.bool_] | None:
+        """Take that many steps; return which samples were refused and stayed as they were, None for none.
+
+        `check`: "raise" raises instead, before anything has changed; "off" does not look.
+        """
+        done, found = 0, None
+        while done < steps and self._count:
+            count = min(self._pace.steps, steps - done)
+            begun = time.perf_counter()
+            self._bound.take(count, first=steps - done, every=steps)
+            if self._checks and check != "off" and self._refused.max() >= 0:
+                found = self._refused >= 0
+                if check == "raise":
+                    raise self._refusal(int(np.argmax(found)))
+                for name, array in self._carried.arrays.items():
+                    self._spare.arrays[name][found] = array[found]
+            self._carried.memory[:] = self._spare.memory
+            passed = time.perf_counter() - begun
+            self._pace.measure(count, passed)
+            self.seconds += passed
+            self.done += count
+            done += count
+        return found
+
+    def _refusal(self, row: int) -> Exception:
+        """Return why a sample is refused, which stays as it was."""
+        matrices = tuple(array.reshape(self._count, -1) for array in self._arrays)
+        rows = Rows(self.batch, self._count, matrices)
+        return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -10,36 +10,31 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 from dalembert.errors import ArgumentError, ModelError, items_of, require_choice, short_repr
-from dalembert.model import checks, poses, topology
-from dalembert.model.body import (
-    PER_VELOCITY,
-    Body,
-    Coupling,
-    Frame,
-    Limits,
-    Loop,
-    ShapePair,
-)
+from dalembert.model import checks, configuration, topology
+from dalembert.model.body import PER_VELOCITY, Body, Coupling, Frame, Limits, Loop, ShapePair
+from dalembert.model.configuration import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
-from dalembert.model.fluid import DragShape, Fluid, checked_drag_shape, checked_fluid
+from dalembert.model.force_elements import (
+    Actuator,
+    DragShape,
+    Fluid,
+    Spring,
+    checked_actuator,
+    checked_drag_shape,
+    checked_fluid,
+    checked_spring,
+    placed_spring,
+    require_fitting,
+)
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
-from dalembert.model.poses import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.shapes import Shape
 from dalembert.model.shapes.shape import (
     checked_condim,
     checked_pair_friction,
     checked_restitution,
     checked_shape,
-)
-from dalembert.model.springs import (
-    Actuator,
-    Spring,
-    checked_actuator,
-    checked_spring,
-    placed_spring,
-    require_fitting,
 )
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
@@ -182,12 +177,7 @@ class ModelBuilder:
         self._joint_owner[joint_name] = name
 
     def add_frame(
-        self,
-        name: str,
-        body: str,
-        placement: Placement | None = None,
-        *,
-        inertia: RigidInertia | None = None,
+        self, name: str, body: str, placement: Placement | None = None, *, inertia: RigidInertia | None = None
     ) -> None:
         """Add a named frame on a body (or on the world), in the body's coordinates.
 
@@ -440,7 +430,7 @@ class ModelBuilder:
         for joint in self._actuated or ():
             checks.require_known(joints, joint, "set_actuated", "joint")
         for pose in self._poses.values():
-            poses.require_fitting(pose, joints)
+            configuration.require_fitting(pose, joints)
         for actuator in self._actuators.values():
             require_fitting(actuator, joints, self._springs)
         model = Model(

@@ -18,19 +18,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws import implicit_acceleration
 from dalembert.algorithms.springs import actuator_lengths, clip_to_range, require_actuators
-from dalembert.call.arguments import ArrayArgument
+from dalembert.call.arguments import Array, ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control import Actuators, Signal
+from dalembert.control import Actuators, Servo, Signal
 from dalembert.errors import ShapeError
 from dalembert.model.body import bounds_of
+from dalembert.model.force_elements import Actuator
 from dalembert.model.model import Model
-from dalembert.model.springs import Actuator
 from dalembert.scalar import Scalar, is_zero, literal
-from dalembert.simulation.drives import motor_forces
+from dalembert.simulation.drives import Drive, drive_of, motor_forces
 
 
 class _ImplicitForce(NamedTuple):
@@ -44,18 +46,35 @@ class _ImplicitForce(NamedTuple):
     high: float
 
 
-def actuator_drive_of(actuators: Actuators, model: Model) -> ActuatorDrive:
-    """Return the drive that control signals compile into a step of a model."""
+def drive_and_constants(
+    controls: object, model: Model
+) -> tuple[Drive | ActuatorDrive | None, dict[str, Array]]:
+    """Return the motors or actuators that controls compile into a step of a model, None for others, and their
+    arguments that are the same in all steps, such as gains."""
+    if isinstance(controls, Servo):
+        gains = controls.gains(model)
+        return drive_of(controls, gains), gains
+    if not isinstance(controls, Actuators):
+        return None, {}
     require_actuators(model)
-    return ActuatorDrive(actuators.ctrl if callable(actuators.ctrl) else None)
+    most = controls.longest_delay
+    drive = ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None, most)
+    return drive, {"delay": np.asarray(controls.delay, np.float64)} if most else {}
 
 
 @final
 @dataclass(frozen=True)
 class ActuatorDrive:
-    """The actuators of a model; `signal`: where their control signals come from, else an argument."""
+    """The actuators of a model; `signal`: where their control signals come from, else an argument; the
+    longest delay of these."""
 
     signal: Signal | None = None
+    delay: int = 0
+
+    @property
+    def delayed_argument(self) -> str:
+        """The argument that is delayed."""
+        return "ctrl"
 
     def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> ActuatorDrive:
         """Return the drive with what the function of the caller's computes now."""
@@ -88,11 +107,12 @@ class ActuatorDrive:
     @property
     def identity(self) -> tuple[Any, ...]:
         """The key that tells the drive from others of the same model and arguments."""
-        return ("actuators",)
+        return ("actuators", self.delay)
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
         """Return the arguments of a step, with shapes."""
-        return {} if self.signal is not None else {"ctrl": (len(model.actuators),)}
+        shapes: dict[str, tuple[int, ...]] = {"delay": ()} if self.delay else {}
+        return shapes if self.signal is not None else {"ctrl": (len(model.actuators),), **shapes}
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> tuple[list[Scalar], list[Motor]]:
         """Return the forces that act as they are, and the motors, in the state at the start of a step."""

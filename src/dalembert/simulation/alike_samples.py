@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.compiler.rollout_execution import RolloutRun
+from dalembert.compiler.rollout_execution import RolloutRun, StepsInPlace
 
 Array = npt.NDArray[Any]
 
@@ -22,7 +22,7 @@ MAX_TIME_RATIO: Final = 0.03
 SECONDS_PER_SAMPLE: Final = 6e-6
 """[s] The time for finding the first order, roughly."""
 
-WINDOW: Final = 256
+SAMPLES_PER_WINDOW: Final = 256
 """Samples among which neighbours are looked for, so that the time grows with the number of samples only."""
 
 
@@ -40,7 +40,7 @@ after."""
 class BlockOrder:
     """The order of the samples of a rollout, found anew whenever steps have taken long enough."""
 
-    def __init__(self, run: RolloutRun) -> None:
+    def __init__(self, run: RolloutRun | StepsInPlace) -> None:
         self._run, self._found_at = run, 0.0
         self._cost = SECONDS_PER_SAMPLE * len(_numbers(run))
 
@@ -57,7 +57,7 @@ class BlockOrder:
         self._cost, self._found_at = time.perf_counter() - begun, run.seconds
 
 
-def _numbers(run: RolloutRun) -> Array:
+def _numbers(run: RolloutRun | StepsInPlace) -> Array:
     """Return the numbers of the contact points that each sample remembers, -1 for none."""
     memory = run.state["memory"]
     rows: Array = memory.reshape(-1, *memory.shape[-2:])[:, :, 0]
@@ -82,7 +82,7 @@ def alike_order(numbers: Array) -> npt.NDArray[np.int64]:
     has = has[:, has.any(axis=0) & ~has.all(axis=0)]
     telling = np.argsort(np.abs(has.mean(axis=0) - 0.5), kind="stable")[: 8 * WORD_BYTES]
     order = np.argsort(_words(has[:, telling])[:, 0].byteswap(), kind="stable")
-    windows = np.split(order, range(WINDOW, len(order), WINDOW))
+    windows = np.split(order, range(SAMPLES_PER_WINDOW, len(order), SAMPLES_PER_WINDOW))
     return np.concatenate([window[_nearest_neighbours(has[window])] for window in windows]).astype(np.int64)
 
 

@@ -34,11 +34,13 @@ from dalembert.simulation.drives import Asked, Callback, Series, series
 from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import (
     beyond_limits,
+    exclusion_remedy,
     overlap_message,
     require_closed_loops,
     require_finite,
 )
 from dalembert.simulation.observers import Observer, evaluate_observers
+from dalembert.simulation.sensing import stream_keys
 from dalembert.simulation.step_function import (
     CAUSES,
     DEFAULT_INTEGRATOR,
@@ -85,10 +87,13 @@ Contact: TypeAlias = str | Rigid | Compliant | Law | None
 
 CONTACTS: Final = ("rigid", "compliant")
 
+RECORDED: Final = ("q", "v", "work")
+"""What is carried from step to step and recorded in frames."""
+
 MAX_STEPS: Final = 2**53
 """Steps are counted in float64 beside the state, which is exact up to this number."""
 
-FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
+FEWER_FRAMES: Final = "take fewer steps or samples, or keep fewer frames, such as every=100"
 
 
 def checked_contact(contact: Contact) -> Rigid | Compliant | Law | None:
@@ -223,15 +228,16 @@ class RolloutRequest:
     progress: Callable[[int, int], None] | None
     out: object
     check: str | None
+    seed: object
+    drive_constants: dict[str, Array]
 
     def initial(self, q: Any, v: Any) -> dict[str, Any]:
         """Return the state (q, v) that steps begin with, and the arguments that are the same in all steps."""
-        controls = self.given["controls"]
         found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.time}
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
         found |= {law_argument(name): number for name, number in self.law_numbers.items()}
-        return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
+        return found | self.drive_constants
 
     def inputs(self, q: Any) -> dict[str, StepInput]:
         """Return the arrays that act in steps from q on, by the names of the step's arguments."""
@@ -286,6 +292,8 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     }
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape, "time": start.shape}
     batches |= {name: value.shape[: value.ndim - len(own[name])] for name, value in values.items()}
+    for name, array in asked.drive_constants.items():
+        batches[name] = array.shape[: array.ndim - len(shapes[name])]
     batches |= {law_argument(name): number.shape for name, number in asked.law_numbers.items()}
     for name, item in acting.items():
         axes = item.values.ndim - len(shapes[name]) - item.stepwise
@@ -301,8 +309,14 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         frames = result_rows(kept, Rows(batch, math.prod(batch), ()), "float64", asked.out)
         kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
         arrays = asked.initial(q, v) | {name: item.values for name, item in acting.items()}
+        if plan.sensors.draws:
+            arrays["stream"] = stream_keys(asked.seed, batch)
         run = kernel.start(
-            *(arrays[name] for name in shapes), steps=steps, every=every, parameters=values or None
+            *(arrays[name] for name in shapes),
+            steps=steps,
+            every=every,
+            parameters=values or None,
+            unrecorded=[name for name in plan.carried_results if name not in RECORDED],
         )
     except MemoryError as error:
         raise ArgumentError(
@@ -313,15 +327,23 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     if check != "off":
         rejected |= require_closed_loops(model, *begun, time[..., 0], values, flag=check == "flag")
     interrupted = _advance(run, asked.progress, callback, check)
-    said = overlap_message(run.state["overlap"], lambda: plan.points) if "overlap" in run.state else None
-    if said is not None and check != "off" and run.done:
-        soft = isinstance(plan.contact, Compliant | Law)
-        how = "springs part them" if soft else "they are moved apart without a push"
-        warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
+    if "overlap" in run.state and check != "off" and run.done:
+        report_overlap("rollout", plan, run.state["overlap"])
     if check == "flag":
         rejected |= (run.refused_at >= 0) | ~np.isfinite(np.concatenate(begun, axis=-1)).all(axis=-1)
     memory = [item.array for item in frames]
     return _trajectory(asked, run, time, begun, memory, acting.get("tau"), values, rejected, interrupted)
+
+
+def report_overlap(what: str, plan: StepPlan, found: Array) -> None:
+    """Warn of shapes that overlapped in the first step; `found (…, 2)` as that carries it."""
+    said = overlap_message(found, lambda: plan.points)
+    if said is not None:
+        soft = isinstance(plan.contact, Compliant | Law)
+        how = "springs part them" if soft else "they are moved apart without a push"
+        pair_of_point = lambda k: plan.pairs[plan.scene.pair_of_point[k]]
+        remedy = exclusion_remedy(plan.model, found, pair_of_point)
+        warnings.warn(f"{what}: {said}; {how}{remedy}", SimulationWarning, stacklevel=4)
 
 
 def _advance(
@@ -379,6 +401,10 @@ def _trajectory(
         shape = (len(plan.model.bodies), 3)
         loads = found.get("loads", np.zeros((*batch, frames, *shape)))
         observed["contact_forces"] = from_start(np.zeros((*batch, *shape)), loads)
+    for name, result in plan.sensors.results.items():
+        later = found[result]
+        first = np.full((*batch, *later.shape[len(batch) + 1 :]), np.nan)
+        observed[name] = from_start(first, later)
     record = None
     if plan.record and plan.contact is not None:
         rows = found.get("contact", np.full((*batch, frames, 0, 8), -1.0))

@@ -10,7 +10,7 @@ and the work of contact, if it is observed. A sample whose step fails keeps its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast, final
@@ -55,9 +55,10 @@ from dalembert.scalar import (
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
-from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
+from dalembert.simulation.drives import Drive, Policy, delay_line, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
-from dalembert.simulation.prescribed import PrescribedStep, Prescription
+from dalembert.simulation.prescription import PrescribedStep, Prescription
+from dalembert.simulation.sensing import NO_SENSORS, ContactForces, SensorSet, StepEnd
 from dalembert.spatial import Vec3
 
 DEFAULT_INTEGRATOR = "midpoint"
@@ -115,7 +116,7 @@ class StepPlan:
     contact points are recorded; `work`: whether their work is; `loads`: whether the sums of contact forces on
     bodies are; `resets`: whether samples may begin anew; `law_numbers`: options of the contact law that are
     arguments, "contact.stiffness" and the like; `watch`: whether energy is watched, where that is
-    possible.
+    possible; `sensors`: what is measured at the end of the steps that are kept, by name.
     """
 
     model: Model
@@ -132,6 +133,7 @@ class StepPlan:
     resets: bool = False
     law_numbers: tuple[str, ...] = ()
     watch: bool = True
+    sensors: SensorSet = NO_SENSORS
 
     @staticmethod
     def of(
@@ -148,9 +150,12 @@ class StepPlan:
         if isinstance(contact, Law) and contact.has_functions:
             known = replace(contact, normal=LinearSurface(1.0, 1.0))
         own = any(item is not None and item.has_functions for item in (drive, prescription))
+        sensors = options.get("sensors", NO_SENSORS)
+        own = own or sensors.has_functions
         if policy is not None or own or known is not contact:
-            plain = StepPlan.of(model, known, None, None, None, **options)
-            found = replace(plain, contact=contact, policy=policy, drive=drive, prescription=prescription)
+            plain = StepPlan.of(model, known, None, None, None, **options | {"sensors": NO_SENSORS})
+            given: dict[str, Any] = {"drive": drive, "prescription": prescription, "sensors": sensors}
+            found = replace(plain, contact=contact, policy=policy, **given)
             found.__dict__.update(scene=plain.scene, pairs_digest=plain.pairs_digest)
             return found
         key = ("step plan", contact, drive, prescription, *options.values())
@@ -210,7 +215,7 @@ class StepPlan:
         """The count of numbers that the law remembers of a point."""
         if isinstance(self.contact, Law):
             return self.contact.order + 3
-        return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
+        return 5 + 3 * self.resists_turning
 
     @cached_property
     def memory(self) -> list[list[float]]:
@@ -233,7 +238,10 @@ class StepPlan:
             found["account"] = [0.0] * len(root_trees(self.model))
         if self.prescription is not None:
             found["driven"] = [0.0] * len(self.prescription.places(self.model))
-        return found
+        if self.drive is not None and self.drive.delay:
+            size = self.drive.arguments(self.model)[self.drive.delayed_argument][0]
+            found["targets"] = [[0.0] * size] * self.drive.delay
+        return found | self.sensors.carried_values(self.model)
 
     @cached_property
     def initial(self) -> dict[str, Any]:
@@ -255,6 +263,8 @@ class StepPlan:
         if self.external_frame is not None:
             shapes["external_forces"] = (len(model.bodies), 6)
         shapes |= dict.fromkeys(map(law_argument, self.law_numbers), ())
+        if self.sensors.draws:
+            shapes["stream"] = (2,)
         if self.resets:
             shapes |= {"reset": (), "q_start": (model.nq,), "v_start": (model.nv,)}
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
@@ -275,6 +285,8 @@ class StepPlan:
         names += ["account"] * (self.contact is not None)
         names += ["work"] * self.work
         names += ["driven"] * (self.prescription is not None)
+        names += ["targets"] * (self.drive is not None and self.drive.delay > 0)
+        names += self.sensors.carried_values(self.model)
         return {name: place for place, name in enumerate(names)}
 
     @cached_property
@@ -284,7 +296,8 @@ class StepPlan:
         chosen = (self.policy, self.drive, self.prescription)
         names += ["tau"] * any(item is not None for item in chosen)
         names += ["contact"] * (self.record and bool(self.pairs))
-        return names + ["loads"] * (self.loads and bool(self.pairs))
+        names += ["loads"] * (self.loads and bool(self.pairs))
+        return [*names, *self.sensors.results.values()]
 
     @cached_property
     def _kernels(self) -> dict[Any, CompiledRollout]:
@@ -311,6 +324,8 @@ class StepPlan:
         if isinstance(law, Law) and law.has_functions:
             law = recorded_law(law, model, values)
             functions = (*functions, *cast(RecordedSurface, law.normal).functions)
+        sensors = self.sensors.record(model, self._read_shapes, values)
+        functions = (*functions, *sensors.functions)
         options = (
             self.integrator,
             _law_identity(law),
@@ -326,11 +341,13 @@ class StepPlan:
             policy is not None,
             None if drive is None else (drive.identity, *drive.arguments(model)),
             None if moved is None else moved.identity,
+            sensors.identity,
             *given,
         )
         recorded = self
         if functions:
-            recorded = replace(self, contact=law, policy=policy, drive=drive, prescription=moved)
+            own: dict[str, Any] = {"prescription": moved, "sensors": sensors}
+            recorded = replace(self, contact=law, policy=policy, drive=drive, **own)
         known = () if moved is None else moved.names
 
         def step(tree: Model, *arrays: Any) -> Any:
@@ -370,7 +387,10 @@ class StepPlan:
         if self.prescription is not None:
             moved = self.prescription.step(model, given, clock)
             given = given | {"q": moved.q, "v": moved.v}
-        q, time = given["q"], clock(0.0)
+        q, time, targets = given["q"], clock(0.0), None
+        if self.drive is not None and self.drive.delay:
+            acting_target, targets = delay_line(given, self.drive.delayed_argument, self.drive.delay)
+            given = given | {self.drive.delayed_argument: acting_target}
         tau, motors = self._controls(model, given, time)
         if moved is not None:
             motors = [motor for motor in motors if motor.place not in moved.places]
@@ -421,10 +441,15 @@ class StepPlan:
                 found["loads"] = _loads(model, contacts, after, rate)
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
+        if targets is not None:
+            found["targets"] = targets
         if moved is not None:
             found["driven"] = keep_if_good(moved.velocities_for_next_step, given["driven"])
         settled = self._balance_energy(model, given, after, applied, acting, time)
         found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
+        if self.sensors.sensors:
+            given = given | {"q": old["q"], "v": old["v"]}
+            found |= self._read_sensors(model, given, found, after, contacts, good, clock)
         return tuple(found[name] for name in self.results)
 
     def _balance_energy(
@@ -473,6 +498,52 @@ class StepPlan:
             work = self._work(model, given, after.v, tau, external)
             found["energy"] = watch._replace(work=watch.work + maximum(work, 0.0), left=watch.left - 1.0)
         return found
+
+    def _read_sensors(
+        self,
+        model: Model,
+        given: dict[str, Any],
+        found: dict[str, Any],
+        after: ContactStep,
+        contacts: Contacts | None,
+        good: Scalar,
+        clock: Callable[[Scalar], Scalar],
+    ) -> dict[str, Any]:
+        """Return what sensors carry on and their readings."""
+        forces = None
+        if contacts is not None:
+            points = self.pairs, self.scene.pair_of_point
+            forces = ContactForces(contacts, *points, after.impulses, 1.0 / given["dt"], good)
+
+        def end() -> StepEnd:
+            return StepEnd(
+                model=model,
+                time=clock(select(good, 1.0, 0.0)),
+                dt=given["dt"],
+                q=found["q"],
+                v=found["v"],
+                q_start=given["q"],
+                v_start=given["v"],
+                tau=found["tau"],
+                controls=next((given[name] for name in self._control_arguments), ()),
+                contact=forces,
+                external=given.get("external_forces", ()),
+                external_frame=self.external_frame or "body",
+            )
+
+        return self.sensors.read_all(end, given, good)
+
+    @cached_property
+    def _control_arguments(self) -> tuple[str, ...]:
+        """The argument that holds the controls, if there is one."""
+        return tuple(name for name in ("tau", "ctrl", "q_ref") if name in self.argument_shapes)[:1]
+
+    @cached_property
+    def _read_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of controls and external forces, for readings of the caller's."""
+        shapes = self.argument_shapes
+        found = {"controls": shapes[self._control_arguments[0]]} if self._control_arguments else {}
+        return found | ({"external": shapes["external_forces"]} if self.external_frame is not None else {})
 
     def _work(
         self,
@@ -530,7 +601,7 @@ class StepPlan:
                 return [select_start(a, b) for a, b in zip(new, old, strict=True)]
             return select(again, new, old)
 
-        names = [name for name in self.carried_results if name not in ("memory", "axes")]
+        names = [name for name in self.carried_results if name not in ("memory", "axes", "draws")]
         return {name: select_start(fresh[name], given[name]) for name in names}
 
     def _controls(
