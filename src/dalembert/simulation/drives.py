@@ -18,6 +18,7 @@ from dalembert.contact.step_terms import Motor
 from dalembert.control import Reference, Servo
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
+from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, literal, maximum, minimum
 
 # The inputs of a simulated system: arrays for all steps, or step by step.
@@ -211,7 +212,7 @@ class Drive:
         return q_ref, [0.0] * model.nv
 
 
-def motor_forces(model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+def motor_forces(model: Tree, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
     """Return tau `(nv,)` that motors gave in a step that ended with velocities v."""
     tau: list[Scalar] = [0.0] * model.nv
     for motor in motors:
