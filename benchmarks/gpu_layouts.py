@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from dalembert.codegen.gpu import Architecture, Layout
-from dalembert.codegen.gpu.choice import ROLLOUT_BARRIERS, planned_layout
+from dalembert.codegen.gpu.gpu_function import ROLLOUT_BARRIERS, planned_layout
 from dalembert.codegen.gpu.launch import WARP_SIZE
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,46 @@ def test_the_quick_tier_is_run_as_the_makefile_and_public_ci_say() -> None:
     command = "-m pytest -n {} @tests/quick.txt"
     assert command.format("$(WORKERS)") in text_of("Makefile")
     assert command.format("2") in text_of(".github/workflows/ci.yml")
+
+
+PAGES_FOR_CONTRIBUTORS = (
+    *("CONTRIBUTING.md", "README.md", "SECURITY.md", "Makefile"),
+    *(".github/workflows/ci.yml", ".pre-commit-config.yaml"),
+    *("docs/guides/add-an-algorithm.md", "docs/guides/add-a-joint.md"),
+)
+FOLDERS = "src|tests|docs|design|benchmarks|examples|requirements"
+WRITTEN_BY_MAKE = ("docs/_build", "docs/gallery", "docs/jupyter_execute", "docs/sg_execution_times.rst")
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_CONTRIBUTORS)
+def test_every_path_that_contributors_read_of_exists(page: str) -> None:
+    named = set(re.findall(rf"(?<![\w./-])((?:{FOLDERS}|\.github)/[\w./*-]*[\w/*])", text_of(page)))
+    missing = [
+        path for path in named if not path.startswith(WRITTEN_BY_MAKE) and not [*ROOT.glob(path.rstrip("/"))]
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_CONTRIBUTORS)
+def test_every_make_target_that_contributors_read_of_exists(page: str) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.M))
+    commands = re.sub(r"\s+", " ", text_of(page))
+    named = set(re.findall(r"(?:`|\$ |run: |name: |\()make ([a-z-]+)(?=[` \n:;)])", commands))
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES_FOR_CONTRIBUTORS)
+def test_every_name_that_contributors_read_of_exists(page: str) -> None:
+    for name in re.findall(r"`(dalembert(?:\.\w+)+)`", text_of(page)):
+        pkgutil.resolve_name(name)
+
+
+def test_contributors_read_of_the_rooms_of_the_import_contract() -> None:
+    (layers,) = [item["layers"] for item in PROJECT["tool"]["importlinter"]["contracts"] if "layers" in item]
+    rooms = re.findall(r"^    (\w+)  +\w", text_of("CONTRIBUTING.md"), re.M)
+    assert rooms == [room for layer in layers for room in layer.split(" | ")]
+
+
+def test_no_two_modules_share_a_name() -> None:
+    modules = [path.stem for path in (ROOT / "src").rglob("*.py") if path.stem != "__init__"]
+    assert [name for name, count in Counter(modules).items() if count > 1] == []

@@ -128,7 +128,7 @@ def test_controls_that_do_not_fit_are_refused() -> None:
         ({"joints": {"hinge": np.nan}}, "finite"),
         ({"joints": {"hing": 1.0}}, 'unknown joint "hing"'),
         ({"joints": {"ball": 1.0}}, "3 degrees of freedom"),
-        ({"joints": {"hinge": 1.0}, "bias": (1.0, 2.0)}, "bias has 2 numbers"),
+        ({"joints": {"hinge": 1.0}, "bias": (1.0, 2.0)}, "bias is .1.0, 2.0.; give 3 finite numbers"),
         ({"joints": {"hinge": 1.0}, "control": (1.0, -1.0)}, "is no range"),
     ],
 )

@@ -241,7 +241,7 @@ class TestModels:
             ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"weights": (1.0, 1.0)}, "the 1 lines"),
             ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"limits": (2.0, 1.0)}, "limits is"),
             ([("trunk", (0, 0, 0)), ("leg", (0, 0, 0))], {}, "leg"),
-            ([("trunk", (0, 0, np.nan)), ("world", (0, 0, 0))], {}, "three finite numbers"),
+            ([("trunk", (0, 0, np.nan)), ("world", (0, 0, 0))], {}, "give 3 finite numbers"),
             ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"stiffness": -1.0}, "stiffness"),
             ([("trunk", (0, 0, 1)), ("world", (0, 0, 0))], {"rest_length": (2.0, 1.0)}, "rest_length"),
         ],

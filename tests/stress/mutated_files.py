@@ -29,7 +29,7 @@ from tests.motion.figures import MIXED_ORDERS, acclaim_rows, acclaim_texts, bvh_
 from tests.stress.mutations import MUTATIONS, mutated
 
 import dalembert as da
-from dalembert.cli.start import _read_json_state, _read_stored_state
+from dalembert.cli.scenario import _read_json_state, _read_stored_state
 from dalembert.errors import DalembertError
 from dalembert.formats.meshes import read_mesh
 from dalembert.model.shapes import (

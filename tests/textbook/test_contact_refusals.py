@@ -38,7 +38,7 @@ FLOOR = da.textbook.GapFunction(BALL, lambda model, q: [q[0]])
         (
             {"restitution": [0.5, 0.5]},
             ShapeError,
-            r"restitution has the shape \(2,\); give one number, or 1, one a contact",
+            r"restitution has the shape \(2,\); give one number, or 1, one for each contact",
         ),
         ({"gaps": None}, DtypeError, "gaps is NoneType; give a GapFunction"),
         ({"gaps": lambda q: q}, DtypeError, "gaps is function; give a GapFunction"),

@@ -161,7 +161,7 @@ def test_wrong_solvers_are_named(block: tuple[da.Model, GapFunction]) -> None:
     q[2] = 0.1
     with pytest.raises(StateError, match="apply an impulse"):
         RigidSolver(gaps)(q, np.array([0, 0, 0, 0, 0, -1.0]), np.zeros(6))
-    with pytest.raises(ShapeError, match="one a contact"):
+    with pytest.raises(ShapeError, match="one for each contact"):
         contact_dynamics(model, q, np.zeros(6), np.zeros(6), gaps, lambda q, v, tau: [1.0])
     with pytest.raises(UnknownNameError, match="lcp"):
         RigidSolver(gaps, "lpc")  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from tests.stress.amounts import amount
 from tests.viewer.motions import turning_arm
 
 import dalembert as da
-from dalembert.viewer import server
+from dalembert.viewer import live
 
 BODY = b'{"values": [0.5], "moved": 0}'
 
@@ -166,7 +166,7 @@ def test_slow_senders_are_dropped_and_do_not_keep_others_out(
     viewer: da.viewer.Viewer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Connections that dawdle, more than there is room for: they are closed in time."""
-    monkeypatch.setattr(server, "CONNECTION_SECONDS", 1.0)
+    monkeypatch.setattr(live, "CONNECTION_SECONDS", 1.0)
     ended, begun = threading.Event(), time.monotonic()
 
     def drip(connection: socket.socket) -> None:

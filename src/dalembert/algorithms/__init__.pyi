@@ -24,7 +24,6 @@ from dalembert.algorithms import kinematics as kinematics
 from dalembert.algorithms import loops as loops
 from dalembert.algorithms import moving_inertia as moving_inertia
 from dalembert.algorithms import open_tree as open_tree
-from dalembert.algorithms import preconditions as preconditions
 from dalembert.algorithms import regressor as regressor
 from dalembert.algorithms import sparse as sparse
 from dalembert.algorithms import springs as springs

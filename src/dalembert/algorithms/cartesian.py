@@ -43,7 +43,6 @@ def maximal_velocities(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None)
     that use maximal coordinates have these velocities, mostly with the linear part first. Liu & Jain Eqs 58
     and 60.
 
-    >>> import dalembert as da
     >>> model = da.models.pendulum()
     >>> da.cartesian.maximal_velocities(model, [0.0], [2.0]).shape
     (1, 6)
@@ -63,7 +62,6 @@ def maximal_jacobians(model: Model, q: Scalars, *, time: Time = None) -> PerBody
     The rows are those of J_omega, then of J_v at the body's centre of mass, in world axes. A torque and a
     force at that point contribute the generalized force J_k^T (torque, force). Liu & Jain Eq. 58.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
     >>> J = da.cartesian.maximal_jacobians(model, [0.3, -0.8])
     >>> V = da.cartesian.maximal_velocities(model, [0.3, -0.8], [1.0, 2.0])
@@ -235,7 +233,6 @@ def generalized_velocity(
     text), "joint_by_joint" (from each joint's relative velocity alone; the same if the residual is zero),
     "rotations_first" (Eq. 66: rotations, then translations; not for joints that chain parallel axes).
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
     >>> V = da.cartesian.maximal_velocities(model, [0.3, -0.8], [1.0, 2.0])
     >>> v, residual = da.cartesian.generalized_velocity(model, [0.3, -0.8], V)
@@ -427,7 +424,7 @@ def _six(a: Motion, b: Motion) -> Scalar:
 #     tau' = (R^T D)^T tau^                                                                          (68)
 #     Q = J'_v^T f + J^_omega^T tau^                                                                 (69)
 #
-# The other way the forces are more than the equations, and the shortest are chosen:
+# From Q to forces there are more unknowns than equations; the solution of least norm is chosen:
 #
 #     (tau, f) = (J^T)^+ Q = J (J^T J)^+ Q                   at the centres of mass                   (70)
 #     tau^_k = (J^_omega,k^T)^+ Q_k                          no linear forces, joint by joint         (71)
@@ -464,7 +461,6 @@ def generalized_force(
     of f_k. `joint_torques`: tau^_k [N m] in the axes of the parent body, on body k and reversed on its
     parent. Liu & Jain Eqs 67 and 69.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.pendulum()
     >>> weight = model.total_mass * np.array([[0.0, 0.0, -9.81]])
     >>> Q = da.cartesian.generalized_force(model, [0.5], weight)
@@ -506,7 +502,6 @@ def body_torques(tree: Tree, q: Scalars, joint_torques: Vectors, *, time: Time =
     body k and reversed on its parent; the result is in world axes. Torques of joints between two bodies add
     up to zero. Liu & Jain Eq. 68.
 
-    >>> import dalembert as da
     >>> model = da.models.two_link_arm()
     >>> da.cartesian.body_torques(model, [0.0, 0.0], [[0.0, 3.0, 0.0], [0.0, 1.0, 0.0]]).tolist()
     [[0.0, 2.0, 0.0], [0.0, 1.0, 0.0]]
@@ -531,7 +526,6 @@ def cartesian_forces(tree: Tree, q: Scalars, tau: Scalars, *, time: Time = None)
     that do the same work, the result has the least norm. `generalized_force` with `forces` and `torques` maps
     it back to Q. Liu & Jain Eq. 70.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
     >>> F = da.cartesian.cartesian_forces(model, [0.3, -0.8], [1.0, 2.0])
     >>> da.cartesian.generalized_force(model, [0.3, -0.8], F[:, 3:], torques=F[:, :3]).round(6).tolist()
@@ -554,7 +548,6 @@ def cartesian_forces_at_points(
     They are the least-norm solution of Q = J'_v^T f + J^_omega^T tau^ (Liu & Jain Eq. 69), with forces in
     world axes at the world `points` `(…, n_bodies, 3)` [m] and joint torques in the axes of the parents.
 
-    >>> import dalembert as da, numpy as np
     >>> model, q = da.models.two_link_arm(), [0.3, -0.8]
     >>> points = np.ones((2, 3))
     >>> f, torques = da.cartesian.cartesian_forces_at_points(model, q, [1.0, 2.0], points)
@@ -581,7 +574,6 @@ def joint_torques(
     parent body. The rest Q - J^_omega^T tau^ holds the forces of translations, which torques cannot produce;
     it is zero for joints that only rotate. Liu & Jain Eq. 71.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.two_link_arm()
     >>> torques, rest = da.cartesian.joint_torques(model, [0.3, -0.8], [1.0, 2.0])
     >>> np.linalg.norm(torques, axis=1).round(6).tolist(), rest.round(6).tolist()

@@ -30,8 +30,14 @@ from dalembert.algorithms.forward_dynamics import forward_dynamics
 from dalembert.algorithms.hybrid import PRESCRIBED, hybrid_dynamics, merged_parents, prescribed_places
 from dalembert.algorithms.inverse_dynamics import inverse_dynamics
 from dalembert.algorithms.loops.constrained_dynamics import constrained_motion, constrained_system
-from dalembert.algorithms.open_tree import is_constrained, variable_parents
-from dalembert.algorithms.preconditions import CAN_BE_PRESCRIBED, HAS_INVERSE, KEEPS_CONSTRAINTS, WITHIN_REACH
+from dalembert.algorithms.open_tree import (
+    CAN_BE_PRESCRIBED,
+    HAS_INVERSE,
+    KEEPS_CONSTRAINTS,
+    WITHIN_REACH,
+    is_constrained,
+    variable_parents,
+)
 from dalembert.algorithms.sparse import factor_with_reciprocals
 from dalembert.model.configuration import position_rate
 from dalembert.model.joints.dual import directional_derivative

@@ -31,8 +31,7 @@ from dalembert.algorithms.jacobians import Place, frame_of, jacobian, jacobian_r
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.loops import is_constrained
 from dalembert.algorithms.mass_matrix import inertia_solver
-from dalembert.algorithms.open_tree import require_moving_mass
-from dalembert.algorithms.preconditions import HAS_INVERSE
+from dalembert.algorithms.open_tree import HAS_INVERSE, require_moving_mass
 from dalembert.errors import ArgumentError, ModelError
 from dalembert.model.joints import Free, Joint
 from dalembert.model.joints.dual import directional_derivative

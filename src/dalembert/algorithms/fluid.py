@@ -10,7 +10,7 @@ dynamic pressure on its faces (MuJoCo's inertia model):
     n_i = - pi d^3 beta omega_i      - rho/64 s_i (s_j^4 + s_k^4) |omega_i| omega_i                    (2)
 
 An ellipsoid with half axes r has the drag of the area A that it projects along u, lift and added mass
-(MuJoCo's ellipsoid model; coefficients in the order of `model.fluid.COEFFICIENTS`: c_b, c_s, c_a, c_k, c_m):
+(MuJoCo's ellipsoid model; coefficients in the order of `COEFFICIENTS`: c_b, c_s, c_a, c_k, c_m):
 
     f = - (beta 3 pi D + rho |u| (c_b A + c_s (A_max - A))) u + c_m rho V omega x u + Kutta + p x omega (3)
     n = - (beta pi D^3 + rho |c_a I omega + c_s (I_max - I) omega|) omega + p x u + L x omega           (4)
@@ -27,7 +27,7 @@ from typing import Final
 from dalembert.algorithms.aligned import original_model
 from dalembert.algorithms.declaration import NO_LOADS, public
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
-from dalembert.model.fluid import DragShape, Fluid
+from dalembert.model.force_elements import DragShape, Fluid
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, maximum, sqrt
 from dalembert.spatial import Force, Motion, Vec3

@@ -20,12 +20,12 @@ from dalembert.algorithms.gears import default_method, with_couplings
 from dalembert.algorithms.inverse_dynamics import bias_forces
 from dalembert.algorithms.mass_matrix import inertia_solver
 from dalembert.algorithms.open_tree import (
+    HAS_INVERSE,
     has_couplings,
     is_constrained,
     require_moving_mass,
     require_open_tree,
 )
-from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.errors import ModelError, UnknownNameError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree

@@ -31,8 +31,7 @@ from dalembert.algorithms.energy_momentum import potential_energy
 from dalembert.algorithms.integrators import CentroidalCoordinates, State, runge_kutta_step
 from dalembert.algorithms.inverse_dynamics import bias_forces, coriolis_forces, differential_inverse_dynamics
 from dalembert.algorithms.mass_matrix import inertia_solver
-from dalembert.algorithms.open_tree import require_moving_mass, require_open_tree
-from dalembert.algorithms.preconditions import HAS_INVERSE
+from dalembert.algorithms.open_tree import HAS_INVERSE, require_moving_mass, require_open_tree
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.configuration import position_rate

@@ -16,11 +16,12 @@ from dalembert.algorithms.loops.constrained_dynamics import constrained_motion, 
 from dalembert.algorithms.loops.loop_forces import constraint_violation
 from dalembert.algorithms.mass_matrix import mass_matrix
 from dalembert.algorithms.open_tree import (
+    CAN_BE_PRESCRIBED,
+    HAS_INVERSE,
     is_constrained,
     require_regular_inertia,
     variable_parents,
 )
-from dalembert.algorithms.preconditions import CAN_BE_PRESCRIBED, HAS_INVERSE
 from dalembert.algorithms.sparse import factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import ModelError, require_choice, require_names
 from dalembert.model.tree import Tree

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple, Unpack
 from dalembert.algorithms.applied_forces import ExternalForces, Loads, body_forces
 from dalembert.algorithms.declaration import LOADS, NO_LOADS, later, public
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
-from dalembert.algorithms.open_tree import require_open_tree
-from dalembert.algorithms.preconditions import KEEPS_CONSTRAINTS, WITHIN_REACH
+from dalembert.algorithms.open_tree import KEEPS_CONSTRAINTS, WITHIN_REACH, require_open_tree
 from dalembert.model.body import Body, JointMotion
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.tree import PerBody, Tree
@@ -320,7 +319,6 @@ def base_wrench(tree: Tree, q: Scalars, v: Scalars, a: Scalars, **given: Unpack[
     system while it moves with q, v and a: through the joints to the world or, for a figure with an unactuated
     root, through the ground. Recursive Newton-Euler continued to body 0, Featherstone 2008 Eq. 5.10.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()
     >>> still = np.zeros(model.nv)
     >>> support = da.cartesian.base_wrench(model, model.neutral(), still, still)

@@ -18,12 +18,12 @@ from dalembert.algorithms.energy_momentum import composites
 from dalembert.algorithms.inverse_dynamics import spanning_tree_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.open_tree import (
+    HAS_INVERSE,
     add_symmetric,
     carry_to_ancestors,
     require_moving_mass,
     variable_parents,
 )
-from dalembert.algorithms.preconditions import HAS_INVERSE
 from dalembert.algorithms.sparse import ancestors, factor_with_reciprocals, solve_with_reciprocals
 from dalembert.errors import UnknownNameError
 from dalembert.model.body import Body

@@ -1,7 +1,7 @@
 """Springs, tendons and actuators: lengths of paths, tensions, and what they give to joint forces.
 
 With the length l(q) of a path and its row J = dl/dq of the rates, dl/dt = J v, a spring of tension T (Eq. 1
-of `model.springs`) and an actuator of the force f (Eq. 1 of `model.actuators`) have the joint forces
+of `model.force_elements`) and an actuator of the force f (Eq. 3 there) have the joint forces
 
     tau = - J^T T,      tau = J^T f                                                                      (1)
 
@@ -20,8 +20,8 @@ from dalembert.algorithms.dense import dot
 from dalembert.algorithms.kinematics import body_velocities, forward_kinematics
 from dalembert.errors import ModelError
 from dalembert.model.coupling import joint_sum
+from dalembert.model.force_elements import Path, Spring, lines_along, placed_at
 from dalembert.model.model import Model
-from dalembert.model.springs import Path, Spring, lines_along, placed_at
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, maximum, minimum, select

@@ -41,8 +41,7 @@ from dalembert.algorithms.integrators import (
     runge_kutta_4,
     semi_implicit,
 )
-from dalembert.algorithms.open_tree import is_constrained
-from dalembert.algorithms.preconditions import CAN_BE_NORMALIZED, HAS_INVERSE
+from dalembert.algorithms.open_tree import CAN_BE_NORMALIZED, HAS_INVERSE, is_constrained
 from dalembert.algorithms.variational import variational
 from dalembert.errors import ArgumentError, require_choice
 from dalembert.model import configuration

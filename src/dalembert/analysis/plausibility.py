@@ -338,7 +338,7 @@ def accuracy(model: Model, q: npt.ArrayLike | None = None) -> AccuracyReport:
         lost = "all" if math.isinf(condition) else f"up to {math.log10(condition):.0f}"
         message = (
             f"its condition number, scaled to a unit diagonal, is {condition:.2g}: {lost} digits are lost in "
-            "accelerations, whatever the algorithm; they are as uncertain as the forces are"
+            "accelerations, with any algorithm; they are as uncertain as the forces are"
         )
         found.append(Finding("warning", "mass matrix", "model", message))
     if least < depth:

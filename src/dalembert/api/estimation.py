@@ -252,7 +252,8 @@ def _read_noise(model: Model, noise: ArrayLike) -> Array:
         raise ShapeError(f"noise has shape {sizes.shape}, expected ({model.nv},): one number a joint")
     if not (np.isfinite(sizes) & (sizes > 0.0)).all():
         raise ArgumentError(
-            f"identify: noise is {sizes.tolist()}; give positive standard deviations [N m or N], one a joint"
+            f"identify: noise is {sizes.tolist()}; "
+            "give positive standard deviations [N m or N], one for each joint"
         )
     return sizes
 

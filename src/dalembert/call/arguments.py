@@ -58,7 +58,7 @@ def empty(shape: tuple[int, ...], dtype: str) -> npt.NDArray[Any]:
         raw = np.empty(size + CACHE_LINE, np.uint8)
         start = -raw.ctypes.data % CACHE_LINE
         memory = raw[start : start + size]
-    # Whatever views a caller makes, NumPy keeps this object as their base: when it goes, so have they all.
+    # NumPy keeps this object as the base of every view that a caller makes: it is freed after the last one.
     lent: Any = _lent_type(size).from_buffer(memory)
     lent.memory = memory
     return np.ndarray(shape, kind, buffer=lent)
@@ -119,7 +119,7 @@ class Rows:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """An array to hand back, and the matrix `(rows, size)` a kernel writes: one memory where possible."""
+    """An array to return, and the matrix `(rows, size)` a kernel writes: one memory where possible."""
 
     array: Array
     matrix: Array
@@ -305,7 +305,7 @@ def _as_array(argument: ArrayArgument, value: object, dtype: str) -> Array:
         array = np.asarray(value)
     except ValueError as cause:
         raise ShapeError(f"{argument.name}: {cause}") from None
-    except Exception as cause:  # of somebody's array, whatever it is
+    except Exception as cause:  # any exception that a foreign array raises
         raise DtypeError(f"{argument.name}: {type(value).__name__} gives no array: {cause}") from cause
     kind = array.dtype.kind
     if kind not in "fiub":

@@ -254,7 +254,7 @@ def _add_simulate_options(simulate: Parser) -> None:
     add(
         "--contact",
         choices=("rigid", "compliant", "none"),
-        help="contact law (default: rigid for whatever can collide)",
+        help="contact law (default: rigid if anything can collide)",
     )
     add(
         "--self-collision",

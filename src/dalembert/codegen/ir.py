@@ -120,7 +120,7 @@ class Writer:
     declared: set[str] = field(kw_only=True)
     lines: list[str] = field(default_factory=list, kw_only=True)
     _names: Iterator[int] = field(default_factory=itertools.count, kw_only=True)
-    _fixed: dict[Value, tuple[Value, int]] = field(default_factory=dict, kw_only=True)
+    _constant_offsets: dict[Value, tuple[Value, int]] = field(default_factory=dict, kw_only=True)
 
     def as_type(self, lane_type: LaneType) -> Writer:
         """Return a writer of another type onto the same lines."""
@@ -130,7 +130,7 @@ class Writer:
             declared=self.declared,
             lines=self.lines,
             _names=self._names,
-            _fixed=self._fixed,
+            _constant_offsets=self._constant_offsets,
         )
 
     def line(self, text: str) -> None:
@@ -249,23 +249,23 @@ class Writer:
     # Memory -------------------------------------------------------------------------------------------------
 
     def address(self, base: Value, byte_offset: int | Value) -> Value:
-        """Write the address so many bytes behind another.
+        """Return the address `byte_offset` [bytes] behind `base`.
 
-        One at a fixed distance is written from where the other is at a fixed distance: an address that
-        thousands of others come from costs LLVM time that grows with the square of their number.
+        Constant offsets are added up and refer to the first address of their chain. An address that thousands
+        of others are computed from costs LLVM time that grows with the square of their number.
         """
-        root, distance = self.fixed(base)
+        root, distance = self.constant_offset(base)
         if isinstance(byte_offset, str):
             return self.let(f"getelementptr i8, ptr {base}, i64 {byte_offset}")
         if distance + byte_offset == 0:
             return root
         found = self.let(f"getelementptr i8, ptr {root}, i64 {distance + byte_offset}")
-        self._fixed[found] = root, distance + byte_offset
+        self._constant_offsets[found] = root, distance + byte_offset
         return found
 
-    def fixed(self, address: Value) -> tuple[Value, int]:
-        """Return the address that this one is at a fixed distance behind, and the distance [bytes]."""
-        return self._fixed.get(address, (address, 0))
+    def constant_offset(self, address: Value) -> tuple[Value, int]:
+        """Return the address that this one was computed from by a constant offset, and the offset [bytes]."""
+        return self._constant_offsets.get(address, (address, 0))
 
     def load(self, base: Value, byte_offset: int | Value, align: int) -> Value:
         return self.let(f"load {self.type.text}, ptr {self.address(base, byte_offset)}, align {align}")

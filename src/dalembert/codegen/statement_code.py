@@ -495,7 +495,7 @@ def _store_numbered(context: Context, address: Address, value: Value, row: Value
 
 
 def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
-    """Write a loop over the rows of a set, or of so many iterations, with the loops inside."""
+    """Write a loop over the rows of a set, or over a number of iterations, with the loops inside."""
     writer = context.writer
     for name in repeat.empties:
         context.lists[name].clear(writer)
@@ -584,7 +584,7 @@ def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Ke
         if own not in entries:
             i = _index(context, address, index)
             entries[own] = i if address.table is None else _entry(context, address.table, i)
-        root, offset = writer.fixed(place.base)
+        root, offset = writer.constant_offset(place.base)
         row = root, *own, address.scale * place.item
         if row not in rows:
             distance = writer.let(f"mul i64 {entries[own]}, {row[-1]}")

@@ -26,8 +26,8 @@ from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import GpuInfo, emit_gpu, from_capability, ptx_of
 from dalembert.codegen.machine_code import KERNELS, cache_key
 from dalembert.codegen.target import BITS
+from dalembert.compiler.execution import refusal_of, refused_rows
 from dalembert.compiler.kernels import Kernels
-from dalembert.compiler.refused_rows import refusal_of, refused_rows
 from dalembert.errors import CompileError, DeviceError, ShapeError
 
 # GPU modules: a program becomes PTX, which the driver links to machine code, cached on disk.
@@ -363,7 +363,7 @@ class RolloutLaunch:
     """The description of a rollout, independent of its arrays.
 
     `starts`: results, by number, whose frames begin with the start: with the value of an argument, or with a
-    number. `unwanted`: carried arguments of which nobody wants frames.
+    number. `unwanted`: carried arguments without frames in the result.
     """
 
     kernels: Kernels
@@ -431,7 +431,7 @@ class RolloutLaunch:
         places, apart = [], []
         for number, (item, address) in enumerate(zip(results, frames, strict=True)):
             width, extra = item.size * size, int(number in begun)
-            # Frames that nobody wants are written where the final values will be.
+            # Frames that are not in the result are written where the final values will be.
             places.append(
                 finals[number] if address is None else (address + extra * width, (count + extra) * width)
             )

@@ -152,7 +152,7 @@ class Recipe:
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Lowered:
-    """A program, its results, and how they are handed back: `rebuild` takes one array for each."""
+    """A program, its results, and how they are returned: `rebuild` takes one array for each."""
 
     program: Program
     results: tuple[ArrayArgument, ...]

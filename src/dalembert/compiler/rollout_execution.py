@@ -18,10 +18,9 @@ import numpy.typing as npt
 from dalembert import codegen
 from dalembert.call import arguments as result_memory
 from dalembert.call.arguments import Array, ArrayArgument, Rows, as_rows
-from dalembert.compiler.execution import CHECKS, bind
+from dalembert.compiler.execution import CHECKS, bind, refusal_of
 from dalembert.compiler.kernels import Kernels
 from dalembert.compiler.lowering import Recipe
-from dalembert.compiler.refused_rows import refusal_of
 from dalembert.errors import require_choice, whole_number
 from dalembert.host.foreign_arrays import rollout_bridge_of
 from dalembert.host.process import require_memory
@@ -213,7 +212,7 @@ class RolloutRun:
         require_memory(
             f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
             rows.count * slots * sum(self._frame_bytes),
-            "take fewer steps or samples, or keep a frame every so many steps, such as every=100",
+            "take fewer steps or samples, or keep fewer frames, such as every=100",
         )
         self.outputs = tuple(
             result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype) for item in results
@@ -237,7 +236,7 @@ class RolloutRun:
         return self._reached.refused
 
     def advance(self, steps: int | None = None) -> None:
-        """Take that many more steps, or as many as take about 0.1 s; not more than are left."""
+        """Take `steps` more steps, by default as many as take about 0.1 s; at most all that are left."""
         left = self.steps - self.done
         wanted = left if steps is None else min(left, _whole("steps", steps, 0))
         if not self._rows.count:

@@ -25,6 +25,8 @@ from dalembert.formats.document import Element, read_document
 from dalembert.formats.resources import MAX_FILE_BYTES
 from dalembert.formats.stl_obj import MAX_MESH_FACES
 from dalembert.formats.triangle_mesh import Colour, Surface
+from dalembert.spatial import Vec3
+from dalembert.spatial.rotations import rotation_about
 
 Array: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
@@ -216,7 +218,7 @@ MAX_STRIDE: Final = 64
 
 
 def _faces(element: Element, inputs: int, offset: int) -> Integers:
-    """Return the triangles (m, 3) of a primitive whose corners are given by so many indices each."""
+    """Return the triangles (m, 3) of a primitive whose corners are given by `inputs` indices each."""
     element.require(inputs <= MAX_STRIDE, f"<{element.tag}> has {inputs} inputs; up to {MAX_STRIDE} are read")
     lists = [*element.all("p"), *(p for hole in element.all("ph") for p in hole.all("p"))]
     corners = []
@@ -235,7 +237,7 @@ def _faces(element: Element, inputs: int, offset: int) -> Integers:
 
 
 def _fans(element: Element, counts: Integers, corners: Integers) -> Integers:
-    """Cut polygons of so many corners each into triangles that share the first corner."""
+    """Cut polygons with `counts` corners into triangles that share the first corner."""
     known = not len(counts) or (counts.min() >= 0 and counts.max() <= len(corners))
     element.require(
         known and counts.sum() == len(corners), f"the polygons do not have {len(corners)} corners"
@@ -287,14 +289,11 @@ def _translation(values: Array) -> Array:
 
 
 def _rotation(values: Array) -> Array:
-    """Return the rotation about an axis by an angle in degrees (Rodrigues)."""
-    length = float(np.linalg.norm(values[:3]))
-    X = np.eye(4)
+    """Return the rotation about an axis by an angle in degrees."""
+    length, X = float(np.linalg.norm(values[:3])), np.eye(4)
     if length > 0.0:
-        x, y, z = values[:3] / length
-        angle = math.radians(values[3])
-        K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-        X[:3, :3] += math.sin(angle) * K + (1.0 - math.cos(angle)) * K @ K
+        axis = Vec3(*(values[:3] / length).tolist())
+        X[:3, :3] = rotation_about(axis, math.radians(values[3])).to_list()
     return X
 
 

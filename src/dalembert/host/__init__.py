@@ -19,7 +19,7 @@ def names_of_modules(package: str, modules: Mapping[str, str]) -> dict[str, Any]
 
 
 def warn_renamed(function: str, old: str, new: str, frames: int = 3) -> None:
-    """Warn the caller of a public function, so many frames up, that an option has a new name."""
+    """Warn the caller of a public function, `frames` up the stack, that an option has a new name."""
     told = f"{function}: {old} is now called {new}; the old name works until the next release"
     warnings.warn(told, DeprecationWarning, stacklevel=frames)
 

@@ -140,7 +140,7 @@ class Reads:
     _seen: dict[int, Any] = dataclasses.field(default_factory=dict)
 
     def is_unchanged(self) -> bool:
-        """Return whether all of it is the same now."""
+        """Return whether all captured values are still the same."""
         for read, value in self._reads:
             if read() is not value:
                 return False

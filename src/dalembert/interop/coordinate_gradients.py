@@ -1,7 +1,7 @@
 """Gradients in the coordinates of q, for libraries that know nothing of tangent spaces.
 
 Our derivatives by a configuration have nv numbers: g_t = Q(q)^T g for a function whose ordinary gradient is
-g, since dq/dt = Q(q) v. PyTorch and JAX want nq numbers. The shortest g with that property is
+g, since dq/dt = Q(q) v. PyTorch and JAX expect nq numbers. The shortest g with that property is
 
     g = Q (Q^T Q)^-1 g_t                                                                        (1)
 

@@ -141,7 +141,7 @@ def _evaluate_call(*arrays: Any, function: CompiledFunction, check: str | None) 
     if any(is_on_gpu(array) for array in arrays):
         return _on_gpu(function, check)(*arrays)  # type: ignore[no-any-return]
     results = evaluate(function, [np.asarray(array) for array in arrays], check)
-    # Large results begin with a cache line, as XLA wants them: nothing is copied. Small ones copy faster.
+    # XLA does not copy memory that begins at a cache line, as large results do. Small ones copy faster.
     large = result_memory.MIN_REUSED_BYTES
     return [jnp.from_dlpack(x) if x.nbytes >= large else jnp.asarray(x) for x in results]
 

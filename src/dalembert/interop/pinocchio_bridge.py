@@ -151,7 +151,7 @@ class PinocchioBridge:
     def external_forces(self, f_pin: object) -> Array:
         """Return our external forces (…, n_bodies, 6), moment first, from Pinocchio's `fext`.
 
-        `f_pin`: a list of `pinocchio.Force`, one a joint with the universe first, or the same as an array
+        `f_pin`: a list of `pinocchio.Force`, one for each joint, the universe first, or the same as an array
         (…, njoints, 6), force first. Both are in the coordinates of the joint's (our body's) frame, at its
         origin.
         """

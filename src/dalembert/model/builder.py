@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 from dalembert.errors import ArgumentError, ModelError, items_of, require_choice, short_repr
-from dalembert.model import checks, poses, topology
+from dalembert.model import checks, configuration, topology
 from dalembert.model.body import (
     PER_VELOCITY,
     Body,
@@ -20,26 +20,29 @@ from dalembert.model.body import (
     Loop,
     ShapePair,
 )
+from dalembert.model.configuration import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
-from dalembert.model.fluid import DragShape, Fluid, checked_drag_shape, checked_fluid
+from dalembert.model.force_elements import (
+    Actuator,
+    DragShape,
+    Fluid,
+    Spring,
+    checked_actuator,
+    checked_drag_shape,
+    checked_fluid,
+    checked_spring,
+    placed_spring,
+    require_fitting,
+)
 from dalembert.model.joints import Cylindrical, Helical, Joint, Prismatic, Revolute
 from dalembert.model.joints.joint import SingleAxisJoint
 from dalembert.model.model import Model
-from dalembert.model.poses import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.shapes import Shape
 from dalembert.model.shapes.shape import (
     checked_condim,
     checked_pair_friction,
     checked_restitution,
     checked_shape,
-)
-from dalembert.model.springs import (
-    Actuator,
-    Spring,
-    checked_actuator,
-    checked_spring,
-    placed_spring,
-    require_fitting,
 )
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import KINDS, Constraint, checked_closure, checked_constraint, takes_time
@@ -440,7 +443,7 @@ class ModelBuilder:
         for joint in self._actuated or ():
             checks.require_known(joints, joint, "set_actuated", "joint")
         for pose in self._poses.values():
-            poses.require_fitting(pose, joints)
+            configuration.require_fitting(pose, joints)
         for actuator in self._actuators.values():
             require_fitting(actuator, joints, self._springs)
         model = Model(

@@ -297,7 +297,7 @@ def _array(values: npt.ArrayLike, name: str, width: int, engine: str) -> Array:
     require_numpy(name, values)
     try:
         array = np.asarray(values)
-    except Exception as error:  # of somebody's array, whatever it is
+    except Exception as error:  # any exception that a foreign array raises
         raise ArgumentError(f"{name}: {error}") from error
     if np.issubdtype(array.dtype, np.integer) or array.dtype == np.bool_:
         array = array.astype(np.float64)

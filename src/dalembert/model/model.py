@@ -13,13 +13,11 @@ import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, DtypeError, ModelError, UnknownNameError, items_of
 from dalembert.model import checks, configuration, coupling, surgery, topology, values
-from dalembert.model import poses as named_poses
 from dalembert.model.body import Body, Coupling, Frame, JointView, Loop, Named, ShapePair
-from dalembert.model.fluid import Fluid
-from dalembert.model.poses import NamedPose
+from dalembert.model.configuration import NamedPose
+from dalembert.model.force_elements import Actuator, Fluid, Spring
 from dalembert.model.shapes import Plane, Shape
 from dalembert.model.shapes.shape import USUAL_FRICTION
-from dalembert.model.springs import Actuator, Spring
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.tree import Tree
 from dalembert.model.user_functions import (
@@ -249,7 +247,7 @@ class Model(Tree):
         """Return q `(nq,)` with every joint at zero displacement."""
         return np.array(configuration.neutral(self), dtype=np.float64)
 
-    pose = named_poses.pose
+    pose = configuration.pose
     random_state = configuration.random_state
 
     # loops and couplings

@@ -219,10 +219,7 @@ SECTIONS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
         ("name", "points", "weights", "gears", "stiffness", "damping", "rest_length", "limits"),
     ),
     "fluid": ("set_fluid", ("density", "viscosity", "wind")),
-    "drag_shapes": (
-        "add_drag_shape",
-        ("name", "body", "placement", "size", "coefficients", "added_inertia"),
-    ),
+    "drag_shapes": ("add_drag_shape", ("name", "body", "placement", "size", "coefficients", "added_inertia")),
 }
 """The lists of a saved model: the builder's method for their items, and the entries of an item in order."""
 
@@ -241,23 +238,16 @@ READERS: Final[dict[str, Callable[[Reader, str], Any]]] = {
     "shapes": Reader.shapes,
     "joints": Reader.names,
     **dict.fromkeys(("offset", "gain"), Reader.number),
-    "condim": lambda reader, key: reader.take(key),
+    **dict.fromkeys(("condim", "restitution"), Reader.take),
     **dict.fromkeys(
-        ("friction", "control", "force"),
+        ("friction", "control", "force", "drag_shapes.coefficients"),
         lambda reader, key: reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key),
     ),
-    "bias": Reader.numbers,
     "positions": Reader.numbers_by_name,
     "gears": Reader.number_by_name,
-    "restitution": Reader.take,
-    **dict.fromkeys(("springs.stiffness", "springs.damping"), Reader.number),
     "springs.points": Reader.items,
-    "springs.weights": Reader.numbers,
-    **dict.fromkeys(("fluid.density", "fluid.viscosity"), Reader.number),
-    **dict.fromkeys(("fluid.wind", "drag_shapes.size", "drag_shapes.added_inertia"), Reader.numbers),
-    "drag_shapes.coefficients": lambda reader, key: (
-        reader.take(key) if reader._data.get(key, key) is None else reader.numbers(key)
-    ),
+    **dict.fromkeys(("bias", "springs.weights", "wind", "size", "added_inertia"), Reader.numbers),
+    **dict.fromkeys(("springs.stiffness", "springs.damping", "density", "viscosity"), Reader.number),
     **dict.fromkeys(("springs.rest_length", "springs.limits"), lambda reader, key: reader.numbers(key, 2)),
 }
 """How an entry, or that of one list, is read; all others are text."""

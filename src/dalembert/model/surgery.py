@@ -10,9 +10,9 @@ import numpy as np
 
 from dalembert.errors import ArgumentError, ModelError, ShapeError
 from dalembert.model.body import LOOP_PLACEMENTS, PER_VELOCITY
+from dalembert.model.force_elements import renamed_path
 from dalembert.model.joints import Fixed
 from dalembert.model.shapes import Shape
-from dalembert.model.springs import renamed_path
 from dalembert.model.topology import WORLD_NAME
 from dalembert.model.user_functions import transfer_constraint
 from dalembert.spatial import Placement, Transform
@@ -121,24 +121,20 @@ def _without_joints(
     """Yield the call without locked joints where it is about poses, actuators or paths over joints, nothing
     if none is left."""
     method, given = call
-    if method == "add_pose":
-        kept = {joint: numbers for joint, numbers in given["positions"].items() if joint not in locked}
-        if kept:
-            yield method, given | {"positions": kept}
-    elif method == "add_actuator":
-        free = {joint: k for joint, k in given["joints"].items() if joint not in locked}
-        length = sum(k * positions[joint][0] for joint, k in given["joints"].items() if joint in locked)
-        b0, b1, b2 = given["bias"]
-        if free:
-            yield method, given | {"joints": free, "bias": (b0 + b1 * length, b1, b2)}
-    elif method == "add_spring" and given["joints"]:
-        free = {joint: k for joint, k in given["joints"].items() if joint not in locked}
-        length = sum(k * positions[joint][0] for joint, k in given["joints"].items() if joint in locked)
-        if free:
-            moved = {part: tuple(x - length for x in given[part]) for part in ("rest_length", "limits")}
-            yield method, given | moved | {"joints": free}
-    else:
+    key = {"add_pose": "positions", "add_actuator": "joints", "add_spring": "joints"}.get(method, "")
+    if not given.get(key):
         yield call
+        return
+    changed: dict[str, Any] = {key: {joint: x for joint, x in given[key].items() if joint not in locked}}
+    if method != "add_pose":
+        length = sum(k * positions[joint][0] for joint, k in given[key].items() if joint in locked)
+        if method == "add_actuator":
+            b0, b1, b2 = given["bias"]
+            changed["bias"] = (b0 + b1 * length, b1, b2)
+        else:
+            changed |= {part: tuple(x - length for x in given[part]) for part in ("rest_length", "limits")}
+    if changed[key]:
+        yield method, given | changed
 
 
 def attach(

@@ -17,8 +17,7 @@ from dalembert.scalar import Family, Rows, Scalar, Scalars
 from dalembert.spatial import Force, Vec3
 
 if TYPE_CHECKING:
-    from dalembert.model.fluid import Fluid
-    from dalembert.model.springs import Spring
+    from dalembert.model.force_elements import Fluid, Spring
 
 Result = TypeVar("Result")
 

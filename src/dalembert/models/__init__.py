@@ -3,7 +3,6 @@
 They are made for this library: small textbook systems, robot arms, legged systems, and generated ones.
 """
 
-from dalembert.models.humanoid import humanoid
 from dalembert.models.mechanisms import (
     cart_pole,
     double_pendulum,
@@ -16,7 +15,7 @@ from dalembert.models.mechanisms import (
     two_link_arm,
 )
 from dalembert.models.random_trees import gu, random_tree
-from dalembert.models.robots import arm6, arm7, quadruped
+from dalembert.models.robots import arm6, arm7, humanoid, quadruped
 
 __all__ = [
     "arm6",

@@ -249,7 +249,7 @@ def configurations(recording: Recording, *, scale: float, rotations: Rotations) 
     parts: list[Array] = []
     for bone, values in bone_columns(recording):
         column = dict(zip(bone.channels, values.T))
-        # Three position channels are a Translation, x, y, z in whatever order the file has them.
+        # Three position channels are a Translation, x, y, z in the order of the file.
         axes = "xyz" if len(bone.positions) == 3 else bone.positions
         moves = [column[f"t{axis}"] * scale for axis in axes]
         turns = [column[f"r{axis}"] for axis in bone.rotations]

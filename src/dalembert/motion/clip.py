@@ -94,7 +94,7 @@ def finite_array(what: str, value: Any, shape: tuple[int, ...]) -> Array:
     """Return a copy of an array of finite numbers; `what` names it in errors."""
     try:
         array = np.array(value, float)
-    except Exception as error:  # of somebody's array, whatever it is
+    except Exception as error:  # any exception that a foreign array raises
         raise DtypeError(f"{what} is not an array of numbers: {error}") from error
     if array.shape != shape:
         raise ShapeError(f"{what} has the shape {array.shape}; {shape} is expected")
@@ -231,7 +231,6 @@ def inverse_dynamics(
     whose recorded accelerations do not satisfy the loops to rounding; the forces are then those of the
     nearest motion. Inverse dynamics of the animation lecture; Featherstone 2008 Table 5.1 at every frame.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.pendulum()
     >>> time = np.linspace(0.0, 1.0, 101)
     >>> clip = da.motion.Clip.from_positions(model, time, 0.5 * np.sin(6.0 * time)[:, None])
@@ -259,7 +258,6 @@ class MotionAnalysis:
     `tau (T, nv)` [N m or N]: the joint forces. `wrench (T, 6)` [N m, N]: the force of the world on the
     figure, (moment about the world's origin, force) in world axes. `analysis["elbow"]` is tau of one joint.
 
-    >>> import dalembert as da, numpy as np
     >>> model = da.models.humanoid()
     >>> still = np.tile(model.neutral(), (8, 1))
     >>> analysis = da.motion.inverse_dynamics(da.motion.Clip.from_positions(model, 0.1 * np.arange(8), still))

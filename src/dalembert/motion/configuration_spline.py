@@ -193,7 +193,7 @@ class ConfigurationSpline:
                 self.parts.append(_Part(joint, slice(q, q + joint.nq), slice(v, v + joint.nv), turns))
                 turns += isinstance(joint, Spherical | Free)
         self.turns = max(turns, 1)
-        """Rows of anchors: one a rotation; where there is none, one that nothing uses."""
+        """The rows of anchors, one for each rotation; without rotations, one that is not used."""
         plain = [part for part in self.parts if _is_plain(part.joint)]
         self.plain = np.array([k for part in plain for k in range(part.v.start, part.v.stop)], np.intp)
         """Indices in v of the coordinates that are splines themselves."""

@@ -15,7 +15,7 @@ contact, the bodies that they act on. Rows come with constants (`numbers`, `link
 
 What `collect` returns are rows again. In a batch they are the rows that any sample names, so that all samples
 visit the same rows: a sample that did not name a row must make its value harmless. A trace records each step
-once, whatever the number of rows, and machine code visits the rows that were named and no others.
+once, for any number of rows, and machine code visits the rows that were named and no others.
 
     >>> from dalembert import scalar
     >>> masses = [1.0, 2.0, 4.0]

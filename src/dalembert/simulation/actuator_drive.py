@@ -27,8 +27,8 @@ from dalembert.contact.step_terms import Motor
 from dalembert.control import Actuators, Signal
 from dalembert.errors import ShapeError
 from dalembert.model.body import bounds_of
+from dalembert.model.force_elements import Actuator
 from dalembert.model.model import Model
-from dalembert.model.springs import Actuator
 from dalembert.scalar import Scalar, is_zero, literal
 from dalembert.simulation.drives import motor_forces
 

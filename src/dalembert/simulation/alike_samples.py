@@ -22,7 +22,7 @@ MAX_TIME_RATIO: Final = 0.03
 SECONDS_PER_SAMPLE: Final = 2e-5
 """[s] The time for finding the first order, roughly."""
 
-WINDOW: Final = 256
+SAMPLES_PER_WINDOW: Final = 256
 """Samples among which neighbours are looked for, so that the time grows with the number of samples only."""
 
 
@@ -79,7 +79,7 @@ def alike_order(numbers: Array) -> npt.NDArray[np.int64]:
     has = has[:, : len(known)]
     telling = np.argsort(np.abs(has.mean(axis=0) - 0.5), kind="stable")
     order = np.lexsort(has.T[telling[::-1]]) if len(known) else sample[:, 0]
-    windows = np.split(order, range(WINDOW, len(order), WINDOW))
+    windows = np.split(order, range(SAMPLES_PER_WINDOW, len(order), SAMPLES_PER_WINDOW))
     return np.concatenate([window[_nearest_neighbours(has[window])] for window in windows]).astype(np.int64)
 
 

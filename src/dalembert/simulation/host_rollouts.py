@@ -88,7 +88,7 @@ CONTACTS: Final = ("rigid", "compliant")
 MAX_STEPS: Final = 2**53
 """Steps are counted in float64 beside the state, which is exact up to this number."""
 
-FEWER_FRAMES: Final = "take fewer steps or samples, or keep a frame every so many steps, such as every=100"
+FEWER_FRAMES: Final = "take fewer steps or samples, or keep fewer frames, such as every=100"
 
 
 def checked_contact(contact: Contact) -> Rigid | Compliant | Law | None:

@@ -30,7 +30,7 @@ from dalembert.simulation.host_rollouts import (
     whole,
 )
 from dalembert.simulation.observers import Observe, observers_of, require_contact
-from dalembert.simulation.prescribed import prescription_of
+from dalembert.simulation.prescription import prescription_of
 from dalembert.simulation.step_function import StepPlan
 from dalembert.simulation.trajectory import Trajectory
 

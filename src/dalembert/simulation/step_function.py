@@ -61,7 +61,7 @@ from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
 from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
-from dalembert.simulation.prescribed import PrescribedStep, Prescription
+from dalembert.simulation.prescription import PrescribedStep, Prescription
 from dalembert.spatial import Vec3
 
 DEFAULT_INTEGRATOR = "midpoint"

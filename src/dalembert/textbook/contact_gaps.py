@@ -273,7 +273,7 @@ def _require_list_result(what: str, function: OfConfiguration) -> OfConfiguratio
         except (TypeError, TracingError):
             what = "None" if found is None else "one number"
             raise DtypeError(
-                f"the function of gaps returned {what}; expected a list, one a contact"
+                f"the function of gaps returned {what}; expected a list, one gap for each contact"
             ) from None
 
     return values

@@ -75,7 +75,7 @@ def contact_dynamics(
     force = np.asarray(contact_solver(q, v, tau), dtype=np.float64)
     if force.shape != (len(gaps),):
         raise ShapeError(
-            f"a contact solver returns {len(gaps)} forces, one a contact; got the shape {force.shape}"
+            f"a contact solver returns {len(gaps)} forces, one for each contact; got the shape {force.shape}"
         )
     if not np.isfinite(force).all():
         raise StateError(f"the contact solver returned forces that are not finite: {force}")

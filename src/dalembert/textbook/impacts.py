@@ -122,7 +122,9 @@ def checked_restitution(given: Any, count: int) -> Array:
     if not np.all((e >= 0.0) & (e <= 1.0)):
         raise ArgumentError(f"restitution is from 0 to 1, got {e}")
     if e.shape not in ((), (count,)):
-        raise ShapeError(f"restitution has the shape {e.shape}; give one number, or {count}, one a contact")
+        raise ShapeError(
+            f"restitution has the shape {e.shape}; give one number, or {count}, one for each contact"
+        )
     return np.broadcast_to(e, (count,))
 
 

@@ -54,7 +54,7 @@ def tangent(node: Expression, changes: Sequence[Scalar]) -> Scalar:
 
 
 def edges(node: Expression, weight: Scalar, wanted: Sequence[bool]) -> list[Edge]:
-    """Return the shares of the wanted arguments in a node's adjoint."""
+    """Return what a node with the adjoint `weight` adds to the adjoints of its wanted arguments."""
     if node.op in CONSTANT_OPS:
         return []
     if node.op in CHOICES:

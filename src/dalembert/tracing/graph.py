@@ -39,7 +39,7 @@ from dalembert.tracing.wide_values import WideValues
 ENVIRONMENT: Final = "DALEMBERT_MAX_OPERATIONS"
 
 MAX_OPERATIONS: Final = 2_000_000
-"""Operations of a program, at most. So many take three to four minutes and 3 GB to compile
+"""The most operations of a program. That many take three to four minutes and 3 GB to compile
 (design/codegen.md)."""
 
 NODES_PER_OPERATION: Final = 2

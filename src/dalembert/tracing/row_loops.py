@@ -96,6 +96,18 @@ class RecordedFamily(Family[Any]):
         self, rows: RecordedRows, array: str, template: Any, places: Sequence[Scalar | _Cell]
     ) -> None:
         self.rows, self.array, self._template, self._places = rows, array, template, list(places)
+        self.width = sum(isinstance(x, _Cell) for x in self._places)
+
+    def complete_after(self, *loops: str, rest: int = 0) -> RecordedFamily:
+        """Note the loops after which the array is complete, and its further rows; return the family."""
+        made = FamilyArray(self.rows.name, self.width, self.array, loops, rest=rest)
+        self.rows.graph.families[self.array] = made
+        return self
+
+    def cells(self, value: Any) -> list[tuple[int, Expression]]:
+        """Return the numbers of a value that are stored in a row, with their offsets."""
+        places = zip(leaves(value), self._places, strict=True)
+        return [(x.offset, to_cell(self.rows.graph, leaf)) for leaf, x in places if isinstance(x, _Cell)]
 
     def __getitem__(self, row: Row) -> Any:
         graph, rows, own = self.rows.graph, self.rows.name, _recorded_row(row)
@@ -143,7 +155,7 @@ class RecordedFamily(Family[Any]):
             old = self[row]
             return rebuild(new, [scalar.select(unless, a, b) for a, b in zip(leaves(old), leaves(new))])
 
-        self.rows.store_each(step, self.array, self._places)
+        self.rows.store_each(step, self)
 
     def updated_in_place(self, new: RecordedFamily, unless: Expression | None, step: OpenLoop) -> bool:
         """Let the loop of a step that makes `new` store it as the next values of this carried family, except
@@ -167,7 +179,7 @@ class RecordedFamily(Family[Any]):
             if number.get(address.index.loop, -1) >= maker and address != own_value:
                 return False
 
-        def stored(store: RowStore) -> RowStore:
+        def redirect(store: RowStore) -> RowStore:
             if store.address.array != new.array:
                 return store
             address = replace(store.address, array=self.array)
@@ -177,7 +189,7 @@ class RecordedFamily(Family[Any]):
                 store, address=address, value=scalar.select(unless, graph.load(address), store.value)
             )
 
-        step.inner[maker] = replace(loop, stores=tuple(map(stored, loop.stores)))
+        step.inner[maker] = replace(loop, stores=tuple(map(redirect, loop.stores)))
         graph.families[new.array] = replace(graph.families[new.array], storage=self.array)
         return True
 
@@ -188,10 +200,6 @@ class RecordedFamily(Family[Any]):
         array = f"{self.array} end"
         graph.families[array] = FamilyArray(own.rows, own.width, self.array, (loop,))
         return RecordedFamily(self.rows, array, self._template, self._places)
-
-    @property
-    def width(self) -> int:
-        return sum(isinstance(x, _Cell) for x in self._places)
 
     def _value(self, address: Callable[[_Cell], Address], graph: Any) -> Any:
         found = [
@@ -365,10 +373,10 @@ class RecordedRows(Rows):
         return _Numbers.of(self, np.array(values, np.float64).reshape(self.count, width))
 
     def links(self, to: Rows, numbers: Numbers) -> Family[Row]:
-        return _Links(self, _recorded(to), numbers)
+        return _Links(self, _of_trace(to), numbers)
 
     def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:
-        return _Ranges(self, _recorded(of), first, counts)
+        return _Ranges(self, _of_trace(of), first, counts)
 
     def stack(self, values: Sequence[Any]) -> Family[Any]:
         if len(values) != self.count:
@@ -376,151 +384,122 @@ class RecordedRows(Rows):
         columns = [leaves(value) for value in values]
         given = _whole_input(columns)
         if given is not None:
-            width = len(columns[0])
-            self.graph.families[given] = FamilyArray(self.name, width, given)
-            return RecordedFamily(self, given, values[0], [_Cell(j, False) for j in range(width)])
+            cells = [_Cell(j, False) for j in range(len(columns[0]))]
+            return RecordedFamily(self, given, values[0], cells).complete_after()
         starts = _input_rows(columns)
         if starts is not None:
             return _InputRows(self, values[0], columns[0], starts)
         name = self.graph.loop_name()
-        array, places = f"{name} rows", _places(columns)
-        width = sum(isinstance(x, _Cell) for x in places)
+        family = RecordedFamily(self, f"{name} rows", values[0] if values else (), _places(columns))
         stores = [
-            RowStore(Address.fixed(array, k * width + x.offset), to_cell(self.graph, column[j]))
-            for k, column in enumerate(columns)
-            for j, x in enumerate(places)
-            if isinstance(x, _Cell)
+            RowStore(Address.fixed(family.array, k * family.width + offset), cell)
+            for k, value in enumerate(values)
+            for offset, cell in family.cells(value)
         ]
         self._add(name, (), stores=stores, count=0)
-        self.graph.families[array] = FamilyArray(self.name, width, array, (name,))
-        return RecordedFamily(self, array, values[0] if values else (), places)
+        return family.complete_after(name)
 
     def each(self, step: Callable[[Row], Any]) -> Family[Any]:
         name = self.graph.loop_name()
         value, inner = self._trace(name, step)
-        places, array = _places([leaves(value)]), f"{name} rows"
-        self._add(name, inner, stores=self._stores(name, value, array, places))
-        width = sum(isinstance(x, _Cell) for x in places)
-        self.graph.families[array] = FamilyArray(self.name, width, array, (name,))
-        return RecordedFamily(self, array, value, places)
+        family = self._family(name, value)
+        self._add(name, inner, stores=self._stores(name, value, family))
+        return family.complete_after(name)
 
-    def store_each(
-        self, step: Callable[[Row], Any], array: str, places: Sequence[Any], level: str | None = None
-    ) -> None:
-        """Record the storing of a value for each row in an array that there is, of the rows of this set or of
-        the one at `level` that it was collected from."""
+    def store_each(self, step: Callable[[Row], Any], family: RecordedFamily) -> None:
+        """Record the storing of a value for each row in a family of this set, or of one that it was collected
+        from."""
         name = self.graph.loop_name()
         value, inner = self._trace(name, step)
-        self._add(name, inner, stores=self._stores(name, value, array, places, level))
+        self._add(name, inner, stores=self._stores(name, value, family))
 
     def scan(self, step: Callable[[Any, Row], tuple[Any, Any]], carry: Any) -> tuple[Any, Family[Any]]:
         graph, name = self.graph, self.graph.loop_name()
-        row, array = RecordedRow(name, self.levels), f"{name} rows"
-        given: list[tuple[Any, list[Any]]] = []
+        row, given = RecordedRow(name, self.levels), list[Any]()
 
-        def recorded(so_far: Any) -> Any:
+        def record_step(so_far: Any) -> Any:
             graph.wide.forget(name)
             so_far, value = graph.wide.localised(step(so_far, row), name, self)
-            given.append((value, _places([leaves(value)])))
+            given.append(value)
             return so_far
 
         def stores() -> list[RowStore]:
-            value, places = given[-1]
-            return [*self._stores(name, value, array, places), *graph.wide.stores.pop(name, ())]
+            own = self._stores(name, given[-1], self._family(name, given[-1]))
+            return [*own, *graph.wide.stores.pop(name, ())]
 
         carry = record_iterations(
-            graph, name, self.count, recorded, carry, rows=self.name, stores=stores, bounds=self.bounds
+            graph, name, self.count, record_step, carry, rows=self.name, stores=stores, bounds=self.bounds
         )
-        value, places = given[-1] if given else ((), [])
-        width = sum(isinstance(x, _Cell) for x in places)
-        graph.families[array] = FamilyArray(self.name, width, array, (name,))
-        return carry, RecordedFamily(self, array, value, places)
+        return carry, self._family(name, given[-1]).complete_after(name)
 
     def write(self, writes: Sequence[Write]) -> Family[Any]:
         graph, array = self.graph, f"{self.graph.loop_name()} written"
         traced: list[tuple[RecordedRows, str, Any, tuple[RecordedLoop, ...]]] = []
         for rows, step in writes:
             loop = graph.loop_name()
-            found, inner = _recorded(rows)._trace(loop, partial(_listed, step))
-            traced.append((_recorded(rows), loop, found, inner))
-        columns = [leaves(value) for _, _, found, _ in traced for _, value in found]
-        places = _places(columns, literals=False)
-        width = len(places)
+            found, inner = _of_trace(rows)._trace(loop, partial(_list_sources, step))
+            traced.append((_of_trace(rows), loop, found, inner))
+        values = [value for _, _, found, _ in traced for _, value in found]
+        family = RecordedFamily(self, array, values[0], _places([*map(leaves, values)], literals=False))
+        width = family.width
         for rows, loop, found, inner in traced:
             stores = []
             for row, value in found:
-                for leaf, x in zip(leaves(value), places, strict=True):
-                    cell = to_cell(graph, leaf)
+                for offset, cell in family.cells(value):
                     if isinstance(row, RecordedRow):
-                        stores.append(RowStore(row.address(self.name, array, width, x.offset), cell))
+                        stores.append(RowStore(row.address(self.name, array, width, offset), cell))
                     else:
-                        address = Address(array, None, width, x.offset)
+                        address = Address(array, None, width, offset)
                         stores.append(RowStore(address, cell, row=graph.coerce(row)))
             rows._add(loop, inner, stores=stores)
-        graph.families[array] = FamilyArray(self.name, width, array, tuple(x[1] for x in traced), rest=1)
-        template = next(value for _, _, found, _ in traced for _, value in found)
-        return RecordedFamily(self, array, template, places)
+        return family.complete_after(*(loop for _, loop, _, _ in traced), rest=1)
 
     def scatter_each(
         self, step: Callable[[Row], tuple[Iterable[tuple[Row, Any]], Any]], to: Rows, zero: Any
     ) -> tuple[Family[Any], Family[Any]]:
-        target, graph = _recorded(to), self.graph
+        target, graph = _of_trace(to), self.graph
         whole = RecordedRows(graph, target.levels[-1], graph.rows[target.levels[-1]].size)
         name = graph.loop_name()
-
-        (found, own), inner = self._trace(name, partial(_listed_first, step))
-        values = [leaves(value) for _, value in found]
-        places, kept = _places([leaves(zero), *values]), _places([leaves(own)])
-        array, width = f"{name} sums", sum(isinstance(x, _Cell) for x in places)
-        target.store_each(lambda row: zero, array, places, whole.name)
+        (found, own), inner = self._trace(name, partial(_list_first, step))
+        places = _places([leaves(zero), *(leaves(value) for _, value in found)])
+        sums, each = RecordedFamily(whole, f"{name} sums", zero, places), self._family(name, own)
+        target.store_each(lambda row: zero, sums)
         stores = [
-            RowStore(row.address(whole.name, array, width, x.offset), to_cell(graph, value[j]), True)
-            for (row, _), value in zip(found, values, strict=True)
-            for j, x in enumerate(places)
-            if isinstance(x, _Cell)
+            RowStore(row.address(whole.name, sums.array, sums.width, offset), cell, True)
+            for row, value in found
+            for offset, cell in sums.cells(value)
         ]
-        sums = RecordedFamily(whole, array, zero, places)
-        each = RecordedFamily(self, f"{name} rows", own, kept)
-        self._add(name, inner, stores=[*stores, *self._stores(name, own, each.array, kept)])
-        graph.families[array] = FamilyArray(whole.name, width, array, (name,))
-        graph.families[each.array] = FamilyArray(self.name, each.width, each.array, (name,))
-        return sums, each
+        self._add(name, inner, stores=[*stores, *self._stores(name, own, each)])
+        return sums.complete_after(name), each.complete_after(name)
 
     def collect_each(self, sources: Sequence[Source]) -> tuple[Rows, Family[Any], list[Family[Any]]]:
         graph = self.graph
         traced: list[tuple[RecordedRows, str, tuple[list[Named], Any], tuple[RecordedLoop, ...]]] = []
         for source in sources:
-            rows, loop = _recorded(source.rows), graph.loop_name()
-            traced.append((rows, loop, *rows._trace(loop, partial(_listed_first, source.step))))
-        columns = [leaves(item.value) for _, _, (found, _), _ in traced for item in found]
-        places = _places(columns)
-        width = sum(isinstance(x, _Cell) for x in places)
+            rows, loop = _of_trace(source.rows), graph.loop_name()
+            traced.append((rows, loop, *rows._trace(loop, partial(_list_first, source.step))))
+        values = [item.value for _, _, (found, _), _ in traced for item in found]
         size = sum(rows.count * len(found) for rows, _, (found, _), _ in traced)
         name = graph.add_rows(RowSet(size, self.name))
-        array = f"{name} values"
+        collected = RecordedRows(graph, name, size, self.levels)
+        places = _places([*map(leaves, values)])
+        family = RecordedFamily(collected, f"{name} values", values[0] if values else (), places)
         kept: list[Family[Any]] = []
         for number, (rows, loop, (found, own), inner) in enumerate(traced):
             appends = []
             for item in found:
-                values = leaves(item.value)
                 given = tuple(
-                    (Address(array, None, width, x.offset), to_cell(graph, values[j]))
-                    for j, x in enumerate(places)
-                    if isinstance(x, _Cell)
+                    (Address(family.array, None, family.width, offset), cell)
+                    for offset, cell in family.cells(item.value)
                 )
                 entry = _recorded_row(item.row).address(self.name, "", 1, 0)
                 condition = to_cell(graph, graph.condition(item.condition))
                 appends.append(RowAppend(name, entry, condition, given))
-            own_places = _places([leaves(own)])
-            each = RecordedFamily(rows, f"{loop} rows", own, own_places)
-            stores = rows._stores(loop, own, each.array, own_places)
+            each = rows._family(loop, own)
+            stores = rows._stores(loop, own, each)
             rows._add(loop, inner, stores=stores, appends=appends, empties=() if number else (name,))
-            graph.families[each.array] = FamilyArray(rows.name, each.width, each.array, (loop,))
-            kept.append(each)
-        graph.families[array] = FamilyArray(name, width, array, tuple(loop for _, loop, _, _ in traced))
-        template = next((item.value for _, _, (found, _), _ in traced for item in found), ())
-        collected = RecordedRows(graph, name, size, self.levels)
-        return collected, RecordedFamily(collected, array, template, places), kept
+            kept.append(each.complete_after(loop))
+        return collected, family.complete_after(*(loop for _, loop, _, _ in traced)), kept
 
     def _trace(self, name: str, step: Callable[[Row], Any]) -> tuple[Any, tuple[RecordedLoop, ...]]:
         """Return what a step gives for a row, and the loops that it contains."""
@@ -535,14 +514,15 @@ class RecordedRows(Rows):
         finally:
             graph.open_loops.pop()
 
-    def _stores(
-        self, loop: str, value: Any, array: str, places: Sequence[Any], level: str | None = None
-    ) -> list[RowStore]:
-        row, width = RecordedRow(loop, self.levels), sum(isinstance(x, _Cell) for x in places)
+    def _family(self, loop: str, value: Any) -> RecordedFamily:
+        """Return the family of the values that a loop gives, each of the form of `value`."""
+        return RecordedFamily(self, f"{loop} rows", value, _places([leaves(value)]))
+
+    def _stores(self, loop: str, value: Any, family: RecordedFamily) -> list[RowStore]:
+        row = RecordedRow(loop, self.levels)
         return [
-            RowStore(row.address(level or self.name, array, width, x.offset), to_cell(self.graph, leaf))
-            for leaf, x in zip(leaves(value), places, strict=True)
-            if isinstance(x, _Cell)
+            RowStore(row.address(family.rows.name, family.array, family.width, offset), cell)
+            for offset, cell in family.cells(value)
         ]
 
     def _add(
@@ -560,16 +540,16 @@ class RecordedRows(Rows):
         add_loop(self.graph, loop)
 
 
-def _listed(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
+def _list_sources(step: Callable[[Row], Iterable[Any]], row: Row) -> list[Any]:
     return list(step(row))
 
 
-def _listed_first(step: Callable[[Row], tuple[Iterable[Any], Any]], row: Row) -> tuple[list[Any], Any]:
+def _list_first(step: Callable[[Row], tuple[Iterable[Any], Any]], row: Row) -> tuple[list[Any], Any]:
     found, value = step(row)
     return list(found), value
 
 
-def _recorded(rows: Rows) -> RecordedRows:
+def _of_trace(rows: Rows) -> RecordedRows:
     if not isinstance(rows, RecordedRows):
         raise TracingError(
             "rows of a trace and rows of numbers do not mix; make all with scalar.rows(like=…)"

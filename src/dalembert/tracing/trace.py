@@ -256,7 +256,7 @@ def replay(traced: Trace, graph: Graph, given: Mapping[str, Sequence[Scalar]]) -
         found[node.index] = new
     outer = graph.open_loops[-1].inner if graph.open_loops else graph.loops
     outer.extend(loop.copy(found, names) for loop in source.loops)
-    # A constant is handed back as a number, so that structural zeros and ones reach what computes with them.
+    # A constant is returned as a number, so that structural zeros and ones reach what computes with them.
     results = ([found[value.index] for value in output.values] for output in traced.outputs)
     return [[node.data if node.op == "constant" else node for node in nodes] for nodes in results]
 

@@ -21,6 +21,8 @@ from dalembert.errors import ArgumentError, UnknownNameError, own_errors
 from dalembert.host.atomic_files import write_file
 from dalembert.model.model import Model
 from dalembert.motion.clip import Frames
+from dalembert.spatial import Mat3
+from dalembert.spatial.rotations import quaternion_of_rotation
 from dalembert.viewer.drawing import Array, drawing_of, to_base64, upward, vector
 from dalembert.viewer.frames import frames_of
 
@@ -133,17 +135,9 @@ def poses_of(model: Model, q: Array, time: Array) -> Array:
 
 
 def _quaternions(R: Array) -> Array:
-    """Return unit quaternions p (…, 4) of rotations (…, 3, 3): the largest column of 4 p p^T, normalised."""
-    trace = np.trace(R, axis1=-2, axis2=-1)
-    outer = np.empty((*R.shape[:-2], 4, 4))
-    outer[..., 0, 0] = 1.0 + trace
-    outer[..., 1:, 1:] = R + np.swapaxes(R, -1, -2) + (1.0 - trace)[..., np.newaxis, np.newaxis] * np.eye(3)
-    twist = [R[..., 2, 1] - R[..., 1, 2], R[..., 0, 2] - R[..., 2, 0], R[..., 1, 0] - R[..., 0, 1]]
-    outer[..., 0, 1:] = outer[..., 1:, 0] = np.stack(twist, axis=-1)
-    largest = np.diagonal(outer, axis1=-2, axis2=-1).argmax(axis=-1)[..., np.newaxis, np.newaxis]
-    found = np.take_along_axis(outer, largest, axis=-1)[..., 0]
-    found /= np.linalg.norm(found, axis=-1, keepdims=True)
-    return found
+    """Return unit quaternions (…, 4) of rotations (…, 3, 3)."""
+    elements = np.moveaxis(R.reshape(*R.shape[:-2], 9), -1, 0)
+    return np.stack(quaternion_of_rotation(Mat3(*elements)), axis=-1)
 
 
 def _axes(model: Model) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from tests.codegen.sample_programs import random_straight, straight, wide_output
 
 from dalembert.codegen import Rollout
 from dalembert.codegen.gpu import ARCHITECTURES, Layout, default_layout, emit_gpu
-from dalembert.codegen.gpu.choice import max_live_values, planned_layout
+from dalembert.codegen.gpu.gpu_function import max_live_values, planned_layout
 from dalembert.codegen.schedule import schedule
 from dalembert.tracing.graph import Graph
 

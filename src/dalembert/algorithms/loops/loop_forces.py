@@ -52,7 +52,7 @@ from dalembert.spatial import Force, Motion, Transform, Vec3
 
 # The forces that constraints exert: lambda, and the spatial forces across loop joints.
 #
-# Whatever method gave a, the constraint force is what the motion lacks (Featherstone 2008 Eq. 8.34):
+# The constraint force, for any method that gave a, is what the motion lacks (Featherstone 2008 Eq. 8.34):
 #
 #     K^T lambda = M a + C - tau                                                   (1)
 #     lambda = (K K^T)^+ K (M a + C - tau)                                         (2)

@@ -86,7 +86,7 @@ class GpuKernel:
             return self.device.driver.integer("cuFuncGetAttribute", number, self._function)
 
     def scratch_bytes(self, rows: int) -> int:
-        """Return the bytes of scratch memory that a launch over so many rows needs."""
+        """Return the bytes of scratch memory that a launch over `rows` rows needs."""
         return (
             self._blocks(rows) * self.info.block * self.info.scratch_bytes if self.info.scratch_bytes else 0
         )
@@ -163,7 +163,7 @@ class GpuKernel:
 
 @final
 class PreparedLaunch:
-    """A launch over so many rows of which all but the addresses and the stream is prepared."""
+    """A launch over a number of rows, of which all but the addresses and the stream is prepared."""
 
     def __init__(
         self, kernel: GpuKernel, strides: Sequence[int], rows: int, more: Sequence[int] = ()

@@ -1,7 +1,7 @@
 """A Python function that is machine code from the call to the kernel.
 
 One builtin function serves every kernel: what it needs to know stands in a descriptor, the memory of the
-NumPy array that is its `self`. Arguments that are what the kernel wants (exact `numpy.ndarray`, the right
+NumPy array that is its `self`. Arguments that the kernel takes as they are (exact `numpy.ndarray`, the right
 shape and type, contiguous and aligned; for a number also `float` and `numpy.float64`) go straight to the
 scalar kernel and the results are new arrays.
 Anything else, and a row that the kernel refuses, goes to a Python function with the same arguments.

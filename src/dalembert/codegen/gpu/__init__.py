@@ -1,7 +1,6 @@
 """Code generation for NVIDIA GPUs: PTX through LLVM, from the same schedule as for the CPU."""
 
-from dalembert.codegen.gpu.choice import default_layout
-from dalembert.codegen.gpu.gpu_function import emit_gpu
+from dalembert.codegen.gpu.gpu_function import default_layout, emit_gpu
 from dalembert.codegen.gpu.gpu_module import ptx_of
 from dalembert.codegen.gpu.launch import (
     ARCHITECTURES,

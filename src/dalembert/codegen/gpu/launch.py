@@ -1,7 +1,7 @@
 """Launch layouts: threads, registers and memory of a kernel.
 
 The assembler allocates registers. This library chooses the order of the instructions and the place of spilled
-values: with `values`, so many values are planned to be in registers, by Belady's rule, and the others have
+values: with `values`, that number of values is kept in registers, by Belady's rule, and the others have
 slots in the block's shared memory up to `shared` bytes, then in the thread's local memory. Without `values`
 the assembler spills, always to local memory.
 """

@@ -384,7 +384,7 @@ VECTOR_LOAD_BYTES: Final = 16
 """[bytes] The widest load of a thread."""
 
 VECTOR_LOAD_WINDOW: Final = 60
-"""[lines] Neighbours that are loaded within so many lines are loaded by one instruction."""
+"""[lines] Neighbours that are loaded within this number of lines are loaded by one instruction."""
 
 NEVER_LOADED: Final = (1, 0)
 """The sort key of a slot that is never loaded: behind all others."""

@@ -45,7 +45,7 @@ from dalembert.tracing.program import Loop, Program, Repeat, Straight
 # product of matrices then uses each loaded number for several rows.
 
 PIECE_GRANULARITY: Final = 32
-"""The length of a piece is a multiple of so many elements, the size of a warp."""
+"""[elements] The length of a piece is a multiple of this, the size of a warp."""
 
 MAX_PIECE_ELEMENTS: Final = 128
 

@@ -215,14 +215,17 @@ def _links_of_joint(compiled: Compiled, j: int) -> list[Link]:
     return [Link(joint, name, place, lead, tail, _limits(compiled, j), (rest[0],), k)]
 
 
+def range_ends(given: Iterable[Any]) -> tuple[float, float]:
+    """Return the ends of a range, infinite where the file writes a number too large for a limit."""
+    low, high = (x if abs(x) < MIN_INFINITE_RANGE_END else math.copysign(math.inf, x) for x in floats(given))
+    return low, high
+
+
 def _limits(compiled: Compiled, j: int) -> Limits:
     m = compiled.m
     lower, upper, effort = -math.inf, math.inf, math.inf
     if m.jnt_limited[j]:
-        lower, upper = (
-            x if abs(x) < MIN_INFINITE_RANGE_END else math.copysign(math.inf, x)
-            for x in floats(m.jnt_range[j])
-        )
+        lower, upper = range_ends(m.jnt_range[j])
     if m.jnt_actfrclimited[j]:
         low, high = (abs(x) for x in floats(m.jnt_actfrcrange[j]))
         effort = min(low, high)

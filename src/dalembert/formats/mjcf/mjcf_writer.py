@@ -35,7 +35,7 @@ from dalembert.formats.mjcf.files import MESH_ENDINGS
 from dalembert.formats.resources import reject_functions
 from dalembert.model import Model, joints, shapes
 from dalembert.model.body import LIMITS, Body, Frame, Loop, bounds_of
-from dalembert.model.springs import Spring
+from dalembert.model.force_elements import Spring
 from dalembert.spatial import Mat3, RigidInertia, Transform, Vec3, physical_problems
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -194,6 +194,10 @@ def _placement(X: Any) -> dict[str, str]:
     if Mat3.identity() != X.R:
         found["quat"] = numbers(quaternion_of_rotation(X.R))
     return found
+
+
+def _range(low: float, high: float) -> str:
+    return numbers([max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)])
 
 
 SIZES: Final[dict[type[shapes.Shape], Callable[[Any], Sequence[float]]]] = {
@@ -449,7 +453,7 @@ class _Writer:
         low, high, effort = limits["lower"][step.q], limits["upper"][step.q], efforts[0]
         lose(low == high, f"{what}: a range of no width, {low:g}, is left out")
         if low != high and (math.isfinite(low) or math.isfinite(high)):
-            attributes["range"] = numbers([max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)])
+            attributes["range"] = _range(low, high)
         lose(effort == 0.0, f"{what}: an effort limit of zero is left out")
         if math.isfinite(effort) and effort > 0.0:
             attributes["actuatorfrcrange"] = numbers([-effort, effort])
@@ -633,9 +637,7 @@ class _Writer:
                 if getattr(spring, part):
                     attributes[part] = numbers([getattr(spring, part)])
             if spring.is_limited:
-                low, high = spring.limits
-                ends = [max(low, -INFINITE_RANGE_END), min(high, INFINITE_RANGE_END)]
-                attributes["range"] = numbers(ends)
+                attributes["range"] = _range(*spring.limits)
             lost = {name for name, _ in spring.points} - self.written
             what = f'spring "{spring.name}" with a point on a massless body is left out'
             self.xml.lose(lost, what, grave=True)

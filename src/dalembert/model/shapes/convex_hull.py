@@ -99,7 +99,7 @@ class ConvexMesh(Solid):
     def _check_size(self) -> None:
         try:
             points = np.array(self.vertices, dtype=np.float64)
-        except Exception as error:  # of somebody's array, whatever it is
+        except Exception as error:  # any exception that a foreign array raises
             raise ModelError(f"convex mesh: vertices must be points (x, y, z): {error}") from error
         if points.ndim != 2 or points.shape[1] != 3 or not 4 <= len(points) <= MAX_POINTS:
             raise ModelError(

@@ -367,7 +367,7 @@ class HeightField(Shape):
     def _check_size(self) -> None:
         try:
             heights = np.array(self.heights, dtype=np.float64)
-        except Exception as error:  # of somebody's array, whatever it is
+        except Exception as error:  # any exception that a foreign array raises
             raise ModelError(f"height field: heights must be rows of equal length: {error}") from error
         if heights.ndim != 2 or min(heights.shape) < 2:
             raise ModelError(

@@ -1,4 +1,4 @@
-"""Springs, dampers and limits along paths, the tendons of a model; actuators that drive joints and paths.
+"""Force elements: springs, dampers and limits along paths, the tendons of a model; actuators; a fluid.
 
 A spring pulls along a path of the length l with the tension
 
@@ -116,28 +116,20 @@ def checked_spring(
             f"{what}: weights is {short_repr(weights)}; give a number that is not negative for each of the "
             f"{lines} lines from point to point"
         )
-    for part, number in (("stiffness", stiffness), ("damping", damping)):
-        if not checks.is_finite(number) or number < 0.0:
-            raise ModelError(
-                f"{what}: {part} is {short_repr(number)}; give a finite number that is not negative"
-            )
+    k, d = _not_negative(what, stiffness=stiffness, damping=damping)
     least = 0.0 if path else -math.inf
     slack = None if rest_length is None else _checked_lengths("rest_length", rest_length, least, what)
     ends = (-math.inf, math.inf) if limits is None else _checked_limits(limits, what)
-    terms = tuple((joint, float(k)) for joint, k in joints.items())
-    scales = tuple(float(w) for w in given)
-    return Spring(name, path, scales, terms, float(stiffness), float(damping), slack, ends)
+    terms = tuple((joint, float(ratio)) for joint, ratio in joints.items())
+    return Spring(name, path, tuple(float(w) for w in given), terms, k, d, slack, ends)
 
 
 def _checked_point(given: Any, what: str) -> tuple[str, Vec3]:
     pair = items_of(given)
     if len(pair) != 2:
         raise ModelError(f"{what}: {short_repr(given)} is no point; give (name of a body, (x, y, z))")
-    coordinates = items_of(pair[1])
-    if len(coordinates) != 3 or not all(checks.is_finite(x) for x in coordinates):
-        raise ModelError(f"{what}: {short_repr(pair[1])} is no point; give three finite numbers [m]")
-    x, y, z = coordinates
-    return checks.valid_name(pair[0], f"{what}: the name of a body"), Vec3(float(x), float(y), float(z))
+    name = checks.valid_name(pair[0], f"{what}: the name of a body")
+    return name, Vec3(*_numbers(f"{what}: a point [m]", pair[1], 3))
 
 
 def _checked_lengths(part: str, given: Any, least: float, what: str) -> tuple[float, float]:
@@ -246,27 +238,98 @@ def checked_actuator(
         raise ModelError(
             f"{what} drives no joint; give joints or springs with their gear ratios, as in {{'knee': 1.0}}"
         )
-    offsets = items_of(bias)
-    if len(offsets) != 3:
-        raise ModelError(f"{what}: bias has {len(offsets)} numbers; give three, (b0, b1, b2)")
-    for number in (*joints.values(), gain, *offsets):
+    for number in (*joints.values(), gain):
         if not checks.is_finite(number):
-            raise ModelError(f"{what} holds {number!r}; gear ratios, gain and bias are finite numbers")
+            raise ModelError(f"{what} holds {number!r}; gear ratios and gain are finite numbers")
     terms = tuple((joint, float(ratio)) for joint, ratio in joints.items())
-    b = (float(offsets[0]), float(offsets[1]), float(offsets[2]))
-    return Actuator(name, terms, float(gain), b, _range(control, what), _range(force, what))
+    b0, b1, b2 = _numbers(f"{what}: bias", bias, 3)
+    return Actuator(name, terms, float(gain), (b0, b1, b2), _range(control, what), _range(force, what))
 
 
 def _range(given: Any, what: str) -> tuple[float, float] | None:
     if given is None:
         return None
-    ends = items_of(given)
-    if len(ends) != 2 or not all(checks.is_finite(x) for x in ends) or ends[0] > ends[1]:
-        raise ModelError(f"{what}: {given!r} is no range; give two finite numbers, the lower one first")
-    return float(ends[0]), float(ends[1])
+    low, high = _numbers(f"{what}: a range", given, 2)
+    if low > high:
+        raise ModelError(f"{what}: {given!r} is no range; give the lower end first")
+    return low, high
 
 
 def require_fitting(actuator: Actuator, joints: Mapping[str, Joint], springs: Container[str]) -> None:
     """Refuse an actuator of unknown joints, or of joints of several degrees of freedom."""
     driven = [name for name, _ in actuator.joints if name not in springs]
     require_single_freedoms(driven, joints, f'actuator "{actuator.name}"')
+
+
+# A fluid around the bodies, such as water or air, and the shapes by which it resists their motion.
+#
+# The fluid has no motion of its own but a uniform wind, and no buoyancy. Each shape stands for a part of a
+# body: a box of the given edges, or an ellipsoid of the given half axes, with the coefficients of MuJoCo's
+# models of the same names.
+
+COEFFICIENTS: Final = ("blunt drag", "slender drag", "angular drag", "Kutta lift", "Magnus lift")
+"""The coefficients of an ellipsoid, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class DragShape:
+    """A part of a body that moves in the fluid, in the frame `placement` on the body.
+
+    `coefficients`: None for a box of the edges `size` [m]; five numbers for an ellipsoid of the half axes
+    `size`, with `added_inertia` per density of the fluid: masses [m^3] and moments [m^5] along the axes.
+    """
+
+    name: str
+    body: str
+    placement: Placement
+    size: tuple[float, float, float]
+    coefficients: tuple[float, ...] | None = None
+    added_inertia: tuple[float, ...] = (0.0,) * 6
+
+
+@dataclass(frozen=True, slots=True)
+class Fluid:
+    """A fluid of uniform density [kg/m^3], viscosity [Pa s] and wind [m/s], and the shapes it resists."""
+
+    density: float
+    viscosity: float
+    wind: Vec3
+    shapes: tuple[DragShape, ...] = ()
+
+
+def checked_fluid(density: Any, viscosity: Any, wind: Any) -> Fluid:
+    """Return a fluid of finite numbers."""
+    rho, beta = _not_negative("set_fluid", density=density, viscosity=viscosity)
+    return Fluid(rho, beta, Vec3(*_numbers("set_fluid: wind", wind, 3)))
+
+
+def checked_drag_shape(
+    name: str, body: str, size: Any, placement: Placement, coefficients: Any, added_inertia: Any
+) -> DragShape:
+    """Return a shape of finite numbers and positive size."""
+    what = f'drag shape "{checks.valid_name(name, "the name of a drag shape")}"'
+    x, y, z = _numbers(f"{what}: size", size, 3)
+    if min(x, y, z) <= 0.0:
+        raise ModelError(f"{what} has the size {short_repr(size)}; give three lengths above zero [m]")
+    given = (
+        None if coefficients is None else _numbers(f"{what}: coefficients", coefficients, len(COEFFICIENTS))
+    )
+    added = _numbers(f"{what}: added_inertia", added_inertia, 6)
+    return DragShape(name, body, placement, (x, y, z), given, added)
+
+
+def _numbers(what: str, given: Any, count: int) -> tuple[float, ...]:
+    found = items_of(given)
+    if len(found) != count or not all(checks.is_finite(x) for x in found):
+        raise ModelError(f"{what} is {short_repr(given)}; give {count} finite numbers")
+    return tuple(float(x) for x in found)
+
+
+def _not_negative(what: str, **given: Any) -> tuple[float, ...]:
+    """Return finite numbers that are not negative."""
+    for name, number in given.items():
+        if not checks.is_finite(number) or number < 0.0:
+            raise ModelError(
+                f"{what}: {name} is {short_repr(number)}; give a finite number that is not negative"
+            )
+    return tuple(float(number) for number in given.values())
