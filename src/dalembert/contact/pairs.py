@@ -132,7 +132,7 @@ def _collidable(model: Model) -> list[Placed]:
 
 
 class _Surface(NamedTuple):
-    """What a shape gives to the coefficients of its contacts."""
+    """The friction of a shape, the number of directions in which it acts, and the restitution."""
 
     friction: tuple[Scalar, ...] | None
     condim: int

@@ -50,8 +50,7 @@ class Placement:
     """
 
     def __init__(self, graph: Graph, stores: Sequence[Store]) -> None:
-        self.graph = graph
-        self.stores = stores
+        self.graph, self.stores = graph, stores
         self.computed = [store for store in stores if not self._is_row(store.value)]
         self.tables: dict[str, npt.NDArray[np.int64]] = {}
         self.recorded = {name: loop for loop in all_loops(graph.loops) for name in (loop.name, loop.end)}
@@ -63,9 +62,9 @@ class Placement:
         self.listers: dict[str, list[RecordedLoop]] = {}
         self.columns: dict[str, dict[int, list[Expression]]] = {}
         for loop in all_loops(graph.loops):
-            for array in dict.fromkeys(_stored_arrays(loop)):
-                self.makers.setdefault(array, []).append(loop)
             for array, offset, values in _stored_values(loop):
+                if loop not in (makers := self.makers.setdefault(array, [])):
+                    makers.append(loop)
                 column = offset % max(graph.families[array].width, 1)
                 self.columns.setdefault(array, {}).setdefault(column, []).extend(values)
             for name in dict.fromkeys(append.to for append in loop.appends):
@@ -153,8 +152,7 @@ class Placement:
         return [seen[index] for index in sorted(seen)]
 
     def _is_row(self, node: Expression) -> bool:
-        """Return whether a result is an element of a family as it is. There may be many thousands of such
-        results, and they are left out of all that is done with nodes."""
+        """Return whether a result, one of thousands, is an element of a family, and needs no code motion."""
         return node.op == "load" and node.data.array in self.graph.families
 
     def _needed_by(self, address: Address) -> Iterator[Expression]:
@@ -339,8 +337,8 @@ class Placement:
 
     def stored_in(self, store: Store) -> int:
         """Return the part that stores a result: the first that has it."""
-        row = self._is_row(store.value)
-        part = self._loaded_from(store.value.data) if row else self.rank[self.resolve(store.value).index]
+        value, ranks = store.value, self.rank
+        part = self._loaded_from(value.data) if self._is_row(value) else ranks[self.resolve(value).index]
         return part if self.owner[part] is None else self.last[None]
 
     def _root(self, node: Expression, part: int) -> None:
@@ -544,13 +542,7 @@ class Placement:
                 Store.fixed(owner.name, j, local(owner.result[j])) for j in sorted(self.wanted[owner.name])
             ]
             found += [*self._row_stores(owner, local), *self._append_stores(owner, local)]
-        found += [replace(store, value=local(store.value)) for store in self.delivered.get(part, ())]
-        return found
-
-
-def _stored_arrays(loop: RecordedLoop) -> Iterator[str]:
-    """Yield the arrays that a loop over rows writes."""
-    yield from (array for array, _, _ in _stored_values(loop))
+        return found + [replace(store, value=local(store.value)) for store in self.delivered.get(part, ())]
 
 
 def _stored_values(loop: RecordedLoop) -> Iterator[tuple[str, int, list[Expression]]]:

@@ -419,7 +419,7 @@ class RecordedRows(Rows):
 
         def record_step(so_far: Any) -> Any:
             graph.wide.forget(name)
-            so_far, value = graph.wide.localised(step(so_far, row), name, self)
+            so_far, value = graph.wide.localise(step(so_far, row), name, self)
             given.append(value)
             return so_far
 
@@ -509,7 +509,7 @@ class RecordedRows(Rows):
         graph.loop_depths[name] = len(graph.open_loops)
         graph.open_loops.append(own)
         try:
-            found = graph.wide.localised(step(RecordedRow(name, self.levels)), name, self)
+            found = graph.wide.localise(step(RecordedRow(name, self.levels)), name, self)
             return found, tuple(own.inner)
         finally:
             graph.open_loops.pop()

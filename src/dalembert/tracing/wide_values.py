@@ -134,7 +134,7 @@ class WideValues:
 
     # A loop over the rows, named `loop` and with `depth` loops around it, which needs wide values.
 
-    def localised(self, value: Any, loop: str, rows: Any) -> Any:
+    def localise(self, value: Any, loop: str, rows: Any) -> Any:
         """Return a nested value at the row of a loop that is being recorded, its wide values with it."""
         own = leaves(value)
         sets = {name for item in own if (name := self.set_of(item)) is not None}
