@@ -13,6 +13,7 @@ import dalembert as da
 from dalembert.codegen import compile_program
 from dalembert.codegen.gpu import ptx_of
 from dalembert.compiler import alike_trees
+from dalembert.model.joints import TimeDependent
 from dalembert.simulation.step_function import StepPlan
 
 STEPS, DT = 40, 0.004
@@ -211,6 +212,40 @@ def test_servos_hold_alike_robots(monkeypatch: pytest.MonkeyPatch, law: str) -> 
     check_alike(one, other)
     np.testing.assert_allclose(one.tau, other.tau, rtol=0.0, atol=1e-8 * np.abs(other.tau).max())
     assert np.abs(other.tau).max() > 0.5
+
+
+def moved() -> da.Model:
+    """Loose bodies between a lift that is prescribed and a pusher that depends on time."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
+    add_boxes(builder, 3)
+    plate = da.shapes.Box((0.6, 0.6, 0.02))
+    builder.add_body(
+        "lift", "world", da.Prismatic((0, 0, 1)), inertia=plate.inertia(mass=3.0), shapes=[plate]
+    )
+    add_boxes(builder, 4, name="more")
+    push = TimeDependent(da.Fixed(), driver=da.Prismatic((1, 0, 0)), motion=lambda t: [0.5 * t])
+    side = da.Transform.from_rotation_translation(np.eye(3), (-0.35, 0.0, 0.3))
+    wall = da.shapes.Box((0.02, 0.6, 0.6))
+    builder.add_body("pusher", "world", push, placement=side, inertia=wall.inertia(mass=1.0), shapes=[wall])
+    return builder.build().with_ground(friction=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+def test_trees_that_move_as_given_stay_themselves(monkeypatch: pytest.MonkeyPatch, law: str) -> None:
+    """A lift by itself and a pusher carry and push loose bodies, which are rows; its force is recorded."""
+
+    def run(model: da.Model) -> Any:
+        q, v = pile(model)
+        lift = {"lift": lambda model, t: [0.02 + 0.3 * da.scalar.sin(3.0 * t)]}
+        resets = np.zeros(STEPS)
+        resets[9] = 1.0
+        return da.rollout(model, q, v, steps=STEPS, dt=DT, contact=law, prescribed=lift, reset=resets)
+
+    one, other = both(monkeypatch, moved, run)
+    check_alike(one, other)
+    np.testing.assert_allclose(one.tau, other.tau, rtol=0.0, atol=1e-7 * np.abs(other.tau).max())
+    assert np.abs(other.tau).max() > 20.0
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

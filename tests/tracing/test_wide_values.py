@@ -80,7 +80,7 @@ def test_wide_code_computes_what_code_for_each_row_does() -> None:
 
 
 def test_a_value_is_computed_in_one_loop_and_before_those_in_which_it_does_not_change() -> None:
-    """The sine of a value of N rows is computed N times, for a loop of seven iterations and a sum after it."""
+    """The sine of N rows is computed N times, for a loop of seven iterations and a sum after it."""
 
     def function(x: list[Scalar]) -> list[Scalar]:
         rows = scalar.rows(N, like=x)

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar, final
 
 from dalembert import scalar
 from dalembert.compiler.tables import body_numbers, structure_of, with_numbers
+from dalembert.contact.prescribed import PrescribedMotion
 from dalembert.contact.step_terms import Motor
 from dalembert.model.body import LIMITS, Body, Dependence, Limits, bounds_of
 from dalembert.model.topology import WORLD
@@ -57,9 +58,12 @@ def root_bodies(tree: Tree) -> list[list[int]]:
     return found
 
 
-def alike_trees(tree: Tree, driven: Sequence[int] = ()) -> list[list[int]] | None:
+def alike_trees(
+    tree: Tree, driven: Sequence[int] = (), given: frozenset[int] = frozenset()
+) -> list[list[int]] | None:
     """Return the trees of each kind, by their numbers among `root_bodies`, or None where none become rows;
-    `driven`: velocity variables with motors, which alike trees have in the same places.
+    `driven`: velocity variables with motors, which alike trees have in the same places; `given`: those of
+    prescribed joints, whose trees have no like.
 
     Where constraints, springs or a fluid act on trees, these are told from each other, and so are trees with
     joints that depend on time.
@@ -69,7 +73,8 @@ def alike_trees(tree: Tree, driven: Sequence[int] = ()) -> list[list[int]] | Non
     roots = root_bodies(tree)
     kinds: dict[Any, list[int]] = {}
     for number, own in enumerate(roots):
-        kind = _kind(tree, own, driven)
+        moves = given.isdisjoint(_variables(tree, own, "v_slice"))
+        kind = _kind(tree, own, driven) if moves else None
         kinds.setdefault((number,) if kind is None else kind, []).append(number)
     sizes = [sum(len(_variables(tree, roots[k], "v_slice")) for k in own) for own in kinds.values()]
     large = [len(own) > 1 and size >= MIN_ALIKE_VARIABLES for own, size in zip(kinds.values(), sizes)]
@@ -210,6 +215,27 @@ class Forest(Tree):
                 found += family[group.rows.every]
         return found
 
+    def gather_alone(self, values: Sequence[T], own: Sequence[T], kind: str) -> list[T]:
+        """Return `values` of the forest with those of trees that have no like from `own`, given for the
+        model."""
+        found: list[T] = []
+        for group in self.groups:
+            numbers = group.numbers[kind][0]
+            more = values[len(found) : len(found) + len(numbers)]
+            found += more if group.rows is not None else [own[k] for k in numbers]
+        return found
+
+    def gather_prescribed(self, motion: PrescribedMotion) -> PrescribedMotion:
+        """Return the motion of prescribed joints, which are in trees that have no like."""
+        variables = self.gather_alone([-1] * self.nv, range(self.original.nv), "v")
+        places = frozenset(k for k, variable in enumerate(variables) if variable in motion.places)
+        earlier, velocity, v = (
+            self.gather_alone([0.0] * self.nv, own, "v")
+            for own in (motion.earlier, motion.velocity, motion.v)
+        )
+        q = self.gather_alone([0.0] * self.nq, motion.q, "q")
+        return PrescribedMotion(places, earlier, velocity, q, v)
+
     def gather_motors(self, motors: Sequence[Motor]) -> list[Motor]:
         """Return the motors of the forest; alike trees have them at the same places."""
         found: list[Motor] = []
@@ -317,8 +343,8 @@ def _join(rows: Rows, members: Sequence[Sequence[Scalar]]) -> list[Scalar]:
     return found
 
 
-def forest_of(tree: Tree, like: Any, driven: Sequence[int] = ()) -> Tree:
-    """Return the tree itself, or a forest where enough of its trees are alike; `driven` as in
+def forest_of(tree: Tree, like: Any, driven: Sequence[int] = (), given: frozenset[int] = frozenset()) -> Tree:
+    """Return the tree itself, or a forest where enough of its trees are alike; `driven` and `given` as in
     `alike_trees`."""
-    kinds = alike_trees(tree, driven)
+    kinds = alike_trees(tree, driven, given)
     return tree if kinds is None else Forest(tree, kinds, like)

@@ -39,6 +39,7 @@ from dalembert.contact.contacts import Contacts, recall, remember, with_coeffici
 from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid, with_numbers
 from dalembert.contact.pairs import ContactPair, pairs_with_values
+from dalembert.contact.prescribed import PrescribedMotion
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor, center_velocities
 from dalembert.model.model import Model
@@ -387,14 +388,19 @@ class StepPlan:
         if moved is not None:
             motors = [motor for motor in motors if motor.place not in moved.places]
             tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
-        tree = self._tree(model, [motor.place for motor in motors], dt)
+        tree: Tree = model
+        motion = None if moved is None or self.contact is None else moved.motion()
+        if self.contact is not None:
+            known = frozenset[int]() if motion is None else motion.places
+            tree = forest_of(model, dt, [motor.place for motor in motors], known)
         if isinstance(tree, Forest):
-            given = {
+            own = {
                 name: tree.gather(value, OF[name]) if name in OF else value for name, value in whole.items()
             }
-            given |= self._begun_anew(given) if self.resets else {}
-            tau, old, q = tree.gather(tau, "v"), given, given["q"]
-            motors = tree.gather_motors(motors)
+            old = own | self._begun_anew(own) if self.resets else own
+            state = {name: tree.gather_alone(old[name], given[name], name) for name in "qv"}
+            given, tau, motors = old | state, tree.gather(tau, "v"), tree.gather_motors(motors)
+            q, motion = given["q"], None if motion is None else tree.gather_prescribed(motion)
         contacts = None
         if self.pairs:
             now = time if model.time_dependent else None
@@ -408,7 +414,7 @@ class StepPlan:
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
-        after, applied = self._step(tree, given, tau, motors, time, contacts, acting, moved)
+        after, applied = self._step(tree, given, tau, motors, time, contacts, acting, moved, motion)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         commands += [] if moved is None else moved.given
@@ -443,17 +449,12 @@ class StepPlan:
             found["work"] = given["work"] + select(good, after.work, 0.0)
         if moved is not None:
             found["driven"] = keep_if_good(moved.velocities_for_next_step, given["driven"])
-        settled = self._balance_energy(tree, given, after, applied, acting, time)
+        known = frozenset[int]() if motion is None else motion.places
+        settled = self._balance_energy(tree, given, after, applied, acting, time, known)
         found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
         if isinstance(tree, Forest):
             found |= {name: tree.flatten(found[name], OF[name]) for name in OF if name in found}
         return tuple(found[name] for name in self.results)
-
-    def _tree(self, model: Model, motors: Sequence[int], dt: Scalar) -> Tree:
-        """Return the model, or a forest of its trees; `motors`: the places of their variables."""
-        if self.contact is None or self.prescription is not None:
-            return model
-        return forest_of(model, dt, motors)
 
     def _balance_energy(
         self,
@@ -463,6 +464,7 @@ class StepPlan:
         tau: Sequence[Scalar],
         external: dict[str, Any],
         time: Scalar,
+        known: frozenset[int],
     ) -> dict[str, list[Scalar]]:
         """Return the velocities after a step, and the account of the energy.
 
@@ -482,8 +484,6 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                moved = self.prescription
-                known = frozenset[int]() if moved is None else moved.places(self.model)
                 balance = balance_energy(model, (q, v), after, acting, account, dt, known, now)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
@@ -588,6 +588,7 @@ class StepPlan:
         contacts: Contacts | None,
         external: dict[str, Any],
         moved: PrescribedStep | None,
+        motion: PrescribedMotion | None,
     ) -> tuple[ContactStep, Sequence[Scalar]]:
         """Return the step, and the joint forces in it."""
         q, v, dt = given["q"], given["v"], given["dt"]
@@ -631,15 +632,15 @@ class StepPlan:
             settings=with_numbers(
                 self.contact.settings, {name: given[law_argument(name)] for name in self.law_numbers}
             ),
-            prescribed=None if moved is None else moved.motion(),
+            prescribed=motion,
             time=time if self.model.time_dependent else None,
             **external,
         )
         if self.drive is not None:
             tau = [a + b for a, b in zip(tau, motor_forces(model, motors, after.v, dt), strict=True)]
-        if moved is not None:
+        if motion is not None:
             rate = 1.0 / dt
-            tau = [after.reaction[k] * rate if k in moved.places else x for k, x in enumerate(tau)]
+            tau = [after.reaction[k] * rate if k in motion.places else x for k, x in enumerate(tau)]
         return after, tau
 
     def _stage_forces(self, model: Model, time: Scalar, moved: Collection[int]) -> JointForces | None:
