@@ -34,8 +34,9 @@ def test_every_declared_function_is_in_the_module_of_its_subject() -> None:
 
 def test_the_top_is_small_and_no_two_names_differ_by_case_only() -> None:
     names = [name for name in da.__all__ if name != "__version__"]
-    assert len(names) <= 61
-    assert len({name.lower() for name in names}) == len(names)
+    assert len(names) <= 63
+    twins = [name for name in names if name.lower() != name and name.lower() in names]
+    assert twins == ["Simulation"]  # a promise, in a package of that name
 
 
 def test_moved_names_work_for_one_release_and_say_where_they_are() -> None:

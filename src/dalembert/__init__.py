@@ -16,6 +16,7 @@ _PACKAGES = {
         "cartesian", "constraints", "dynamics", "floating_base", "geometry", "identification", "joints",
         "kinematics", "shapes",
     ),
+    "dalembert.simulation": ("sensors",),
 }  # fmt: skip
 """The public modules by the packages that hold them."""
 
@@ -34,6 +35,7 @@ _HOMES = {
     "dalembert.api.kinematics": ("forward_kinematics", "jacobian"),
     "dalembert.compiler.compiled": ("compile", "jvp", "vjp"),
     "dalembert.simulation.rollouts": ("rollout",),
+    "dalembert.simulation.running": ("Simulation",),
     "dalembert.simulation.standing": ("stand",),
     "dalembert.simulation.trajectory": ("Trajectory",),
     "dalembert.codegen": ("get_num_threads", "set_num_threads"),

@@ -56,7 +56,9 @@ from dalembert.model.joints import Prismatic as Prismatic
 from dalembert.model.joints import Revolute as Revolute
 from dalembert.model.joints import Spherical as Spherical
 from dalembert.motion import load_motion as load_motion
+from dalembert.simulation import sensors as sensors
 from dalembert.simulation.rollouts import rollout as rollout
+from dalembert.simulation.running import Simulation as Simulation
 from dalembert.simulation.standing import stand as stand
 from dalembert.simulation.trajectory import Trajectory as Trajectory
 from dalembert.spatial import RigidInertia as RigidInertia

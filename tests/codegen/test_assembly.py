@@ -1,11 +1,16 @@
 """The generated code uses the vectors and instructions that its level promises."""
 
+import ctypes
+import os
 import re
+import sys
+from pathlib import Path
 
 import pytest
 from tests.codegen.sample_programs import chain_loops, random_straight, wide_output
 
 from dalembert.codegen import LEVELS, assembly, compile_program, host_levels, llvm_ir
+from dalembert.codegen.target import parse_module
 from dalembert.errors import CompileError
 
 PROGRAM = random_straight(5)
@@ -43,3 +48,23 @@ def test_no_fast_math_is_ever_written():
 def test_code_for_another_machine_is_not_loaded(level):
     with pytest.raises(CompileError, match="cannot run"):
         compile_program(PROGRAM, level=level)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of the process from /proc")
+def test_modules_give_their_constants_back():
+    """LLVM keeps constants as long as their context: those of 400,000 numbers are 100 MB."""
+
+    def resident_megabytes() -> float:
+        if hasattr(library := ctypes.CDLL(None), "malloc_trim"):
+            library.malloc_trim(0)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def parse(first: int) -> None:
+        numbers = "\n".join(f"  store volatile double {k}.5, ptr %p" for k in range(first, first + 100_000))
+        parse_module(f"define void @f(ptr %p) {{\n{numbers}\n  ret void\n}}")
+
+    parse(0)
+    before = resident_megabytes()
+    for round_ in range(1, 5):
+        parse(round_ * 100_000)
+    assert resident_megabytes() - before < 20.0

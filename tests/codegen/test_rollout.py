@@ -8,6 +8,7 @@ from tests.codegen.sample_programs import bits, chain_loops, random_straight, st
 from tests.tracing.test_row_loops import N, collected, relaxed, springs
 
 from dalembert.codegen import (
+    BoundSteps,
     KernelInfo,
     Rollout,
     StepArray,
@@ -17,7 +18,6 @@ from dalembert.codegen import (
     host_levels,
     load_kernel,
     make_entry,
-    run_rollout,
     set_num_threads,
 )
 from dalembert.codegen.cpu import threads
@@ -155,7 +155,7 @@ def _rolled(kernel, given, rows, steps, every, chunks=None):
         places += [StepArray(address_of(given[name]), given[name].strides[0]) for name in carried]
         found = np.full(rows, -7)
         places.append(StepArray(address_of(found), 8))
-        run_rollout(kernel, inputs, places, rows, steps=steps_now, first=every - done % every, every=every)
+        BoundSteps(kernel, inputs, places, rows).take(steps_now, first=every - done % every, every=every)
         refused = np.where((refused < 0) & (found >= 0), found + done, refused)
         done += steps_now
     assert all(np.all(array[:, steps // every :] == 9.0) for array in outputs)
@@ -236,9 +236,9 @@ def test_kernels_of_one_step_and_of_many_are_not_mixed_up():
         many.run_arrays(arrays[:2], arrays[2:])
     places = [StepArray(address_of(array), array.strides[0]) for array in arrays]
     with pytest.raises(ArgumentError, match="takes one step"):
-        run_rollout(one, places[:2], places[2:], 4, steps=1, first=1, every=1)
+        BoundSteps(one, places[:2], places[2:], 4)
     with pytest.raises(ShapeError, match="2 inputs and 5 outputs"):
-        run_rollout(many, places[:2], places[2:], 4, steps=1, first=1, every=1)
+        BoundSteps(many, places[:2], places[2:], 4)
 
 
 @pytest.mark.parametrize(

@@ -54,5 +54,5 @@ def test_joints_that_depend_on_time_are_refused():
     builder = ModelBuilder()
     drive = TimeDependent(Fixed(), driver=Revolute((1, 2, 0)), motion=lambda t: [t * t])
     builder.add_body("driven", parent="world", joint=drive, inertia=RigidInertia(1.0, (0, 0, 0), (1, 1, 1)))
-    with pytest.raises(ModelError, match="V = J v"):
+    with pytest.raises(ModelError, match='joint "driven" depends on time'):
         lg.tree_equations(builder.build(), [], [], time=0.1)

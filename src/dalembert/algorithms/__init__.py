@@ -62,8 +62,7 @@ def __getattr__(name: str) -> Any:
 
 
 _moved = moved_names(
-    __name__,
-    {"dalembert.textbook": ("handle_bias_acceleration", "handle_inertia", "handle_inverse_inertia")},
+    __name__, {"dalembert.textbook": ("handle_bias_acceleration", "handle_inertia", "handle_inverse_inertia")}
 )
 
 

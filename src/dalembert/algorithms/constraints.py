@@ -193,11 +193,7 @@ def subspace_with_rate(joint: Joint, X: Transform, v_J: Motion, time: Time) -> t
 
 
 def _add_columns(
-    K: Matrix,
-    T: Sequence[Force],
-    links: Sequence[_Link],
-    columns: Sequence[tuple[Motion, ...]],
-    sign: float,
+    K: Matrix, T: Sequence[Force], links: Sequence[_Link], columns: Sequence[tuple[Motion, ...]], sign: float
 ) -> None:
     """Add K_j = eps_j T^T S_j (8.20); the columns of dependent joints go to the places that they follow."""
     for link, S in zip(links, columns, strict=True):

@@ -152,12 +152,12 @@ def coriolis_product(tree: Tree, q: Scalars, v: Scalars, w: Scalars) -> list[Sca
 
 
 def require_scleronomic(tree: Tree, function: str) -> None:
-    """Refuse joints that move by themselves: kinetic energy is then no quadratic form of v."""
+    """Refuse joints that depend on time: V is then not J v, and kinetic energy not a quadratic form of v."""
     for body in tree.bodies:
         if body.joint.time_dependent:
             raise ModelError(
-                f'{function}: joint "{body.joint_name}" depends on time, so that the kinetic energy is no '
-                "quadratic form of v and has no such geometry; make what it prescribes a coordinate"
+                f'{function}: joint "{body.joint_name}" depends on time, so that the kinetic energy is not a '
+                "quadratic form of v; use another method, or make what it prescribes a coordinate"
             )
 
 

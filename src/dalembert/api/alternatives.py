@@ -21,14 +21,7 @@ from dalembert.api.declared import (
     inverse_dynamics,
 )
 from dalembert.api.loop_closing import count_constraint_rows
-from dalembert.call.arguments import (
-    ArrayArgument,
-    Rows,
-    as_rows,
-    pick_dtype,
-    result_rows,
-    with_column_axis,
-)
+from dalembert.call.arguments import ArrayArgument, Rows, as_rows, pick_dtype, result_rows, with_column_axis
 from dalembert.compiler.execution import CHECKS
 from dalembert.compiler.library import FUNCTIONS, argument_shape, function, is_large, library_recipe
 from dalembert.errors import require_choice

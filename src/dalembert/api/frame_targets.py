@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.api.calls import Array, ArrayLike, known_frame
-from dalembert.call.arguments import as_array
+from dalembert.call.arguments import ArrayArgument, as_array, broadcast_batches
 from dalembert.compiler.lowering import QUATERNION_TOLERANCE
 from dalembert.errors import ArgumentError, ShapeError, StateError, UnknownNameError
 from dalembert.host.foreign_arrays import require_numpy
@@ -158,19 +158,13 @@ def read_array(name: str, given: ArrayLike, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def broadcast_samples(
-    name: str, given: Mapping[str, tuple[Array, int]]
-) -> tuple[tuple[int, ...], dict[str, Array]]:
+def broadcast_samples(given: Mapping[str, tuple[Array, int]]) -> tuple[tuple[int, ...], dict[str, Array]]:
     """Return the common batch shape of arrays, given with their numbers of own axes, and all samples."""
-    split = {item: array.ndim - own for item, (array, own) in given.items()}
-    try:
-        batch = np.broadcast_shapes(*(array.shape[: split[item]] for item, (array, _) in given.items()))
-    except (ValueError, RuntimeError):  # the latter for too many axes
-        listed = ", ".join(f"{item} {array.shape[: split[item]]}" for item, (array, _) in given.items())
-        raise ShapeError(f"{name}: the batch shapes do not broadcast: {listed}") from None
+    arrays = [array for array, _ in given.values()]
+    signature = [ArrayArgument(name, array.shape[array.ndim - own :]) for name, (array, own) in given.items()]
+    _, batch = broadcast_batches(signature, [array.shape for array in arrays])
     samples = {}
-    for item, (array, _) in given.items():
-        shape = array.shape[split[item] :]
-        whole = np.broadcast_to(array, (*batch, *shape)).reshape(math.prod(batch), *shape)
-        samples[item] = np.ascontiguousarray(whole)
+    for item, array in zip(signature, arrays, strict=True):
+        whole = np.broadcast_to(array, (*batch, *item.shape)).reshape(math.prod(batch), *item.shape)
+        samples[item.name] = np.ascontiguousarray(whole)
     return batch, samples

@@ -108,7 +108,7 @@ def close_loops(
         given["v"] = read_array("v", v, (model.nv,)), 1
     if time is not None:
         given["time"] = read_array("time", time, ()), 0
-    batch, samples = broadcast_samples("close_loops", given)
+    batch, samples = broadcast_samples(given)
     closed, times = samples["q"], samples.get("time")
     by_positions = model.loops or model.closure or any(x.kind != "velocity" for x in model.constraints)
     constrained = count_constraint_rows(model) > 0

@@ -145,7 +145,7 @@ def inverse_kinematics(
         given["posture"] = read_configuration(model, "posture", posture), 1
     if time is not None:
         given["time"] = read_array("time", time, ()), 0
-    batch, samples = broadcast_samples("inverse_kinematics", given)
+    batch, samples = broadcast_samples(given)
     count = len(samples["q0"])
     data: dict[str, Array] = {name: samples[name] for name in ("posture", "time") if name in samples}
     shares = []

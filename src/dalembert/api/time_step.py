@@ -79,8 +79,7 @@ def step(
         else:
             arrays["stabilization"] = checked_stabilization(stabilization)
     return cast(
-        "tuple[Array, Array]",
-        results(model, "step", (q, v, tau, dt), arrays, None, options, out, check),
+        "tuple[Array, Array]", results(model, "step", (q, v, tau, dt), arrays, None, options, out, check)
     )
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
-import llvmlite.binding as llvm
-
 from dalembert.codegen.cpu.cpu_kernel import (
+    BoundSteps,
     CpuKernel,
     KernelInfo,
     StepArray,
     compile_object,
     load_object,
-    run_rollout,
 )
 from dalembert.codegen.cpu.entry import address_of, make_entry
 from dalembert.codegen.cpu.threads import get_num_threads, set_num_threads
@@ -26,6 +24,7 @@ from dalembert.codegen.target import (
     default_lanes,
     host_level,
     host_levels,
+    parse_module,
     target_for,
     target_machine,
 )
@@ -33,6 +32,7 @@ from dalembert.tracing.program import Program
 
 __all__ = [
     "LEVELS",
+    "BoundSteps",
     "CpuKernel",
     "KernelInfo",
     "Options",
@@ -48,7 +48,6 @@ __all__ = [
     "llvm_ir",
     "load_kernel",
     "make_entry",
-    "run_rollout",
     "set_num_threads",
 ]
 
@@ -56,7 +55,7 @@ __all__ = [
 class Options(TypedDict, total=False):
     """Options of a kernel: `dtype`, float64 or float32; `lanes`, the samples at once, 1 for single calls,
     None to fill the vector registers of `level` ("sse2" | "avx2" | "avx512" | "neon"; None: the machine's
-    best); `rollout` for a kernel of many steps (see `run_rollout`)."""
+    best); `rollout` for a kernel of many steps (see `BoundSteps`)."""
 
     dtype: str
     lanes: int | None
@@ -109,7 +108,7 @@ def assembly(program: Program, **options: Unpack[Options]) -> str:
     """Return the assembly of a program's kernel, for any level of `LEVELS`, this machine's or not."""
     machine = target_machine(target_for(options.get("level")))
     texts = _module_texts(program, **options)
-    return "".join(str(machine.emit_assembly(llvm.parse_assembly(text))) for text in texts)
+    return "".join(str(machine.emit_assembly(parse_module(text))) for text in texts)
 
 
 def _module_texts(program: Program, **options: Unpack[Options]) -> tuple[str, ...]:
@@ -121,10 +120,7 @@ def _module_texts(program: Program, **options: Unpack[Options]) -> tuple[str, ..
 
 
 def _check_options(
-    dtype: str = "float64",
-    lanes: int | None = None,
-    level: str | None = None,
-    rollout: Rollout | None = None,
+    dtype: str = "float64", lanes: int | None = None, level: str | None = None, rollout: Rollout | None = None
 ) -> dict[str, Any]:
     """Return the options that `compile_object` takes."""
     widest = default_lanes(dtype, level)

@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn, final
 
 import llvmlite.binding as llvm
 
-from dalembert.codegen.target import initialize, target_for, target_machine
+from dalembert.codegen.target import initialize, parse_module, target_for, target_machine
 from dalembert.errors import CompileError
 from dalembert.host.disk_cache import DiskCache
 from dalembert.host.process import renew_after_fork
@@ -65,7 +65,7 @@ def load_helper(name: str, text: str, functions: tuple[str, ...]) -> tuple[Any, 
     key = cache_key(name, text=text)
     entry = KERNELS.load(key)
     if entry is None:
-        code = target_machine(target_for(None)).emit_object(llvm.parse_assembly(text))
+        code = target_machine(target_for(None)).emit_object(parse_module(text))
         KERNELS.store(key, {}, [code])
     else:
         code = entry[1][0]

@@ -13,15 +13,7 @@ from typing import Final, Protocol, TypeAlias, final
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
-from dalembert.codegen.memory import (
-    Hazards,
-    Place,
-    RowList,
-    Tables,
-    copied_runs,
-    loop_hazards,
-    row_hazards,
-)
+from dalembert.codegen.memory import Hazards, Place, RowList, Tables, copied_runs, loop_hazards, row_hazards
 from dalembert.codegen.outlining import Outliner, as_number
 from dalembert.codegen.schedule import (
     BREAK_STEP,

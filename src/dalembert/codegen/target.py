@@ -120,6 +120,11 @@ def check_lanes(lanes: int) -> int:
     return lanes
 
 
+def parse_module(text: str) -> Any:
+    """Parse LLVM text in a context of its own; a context keeps every constant that it has seen to its end."""
+    return llvm.parse_assembly(text, llvm.create_context())
+
+
 def target_machine(target: Target) -> Any:
     """Return LLVM's code generator for a target.
 

@@ -8,6 +8,7 @@ loop over t is in the kernel, each thread takes whole samples through all their 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
@@ -49,6 +50,28 @@ FIRST_STEPS_WORK_IN_ALL: Final = 400_000_000
 
 MAX_GROWTH: Final = 8.0
 """How many times more steps a call takes than the one before it, at most: short times are measured badly."""
+
+
+@final
+class Pace:
+    """How many steps a call of a kernel takes, so that interrupts and progress are looked at in time.
+
+    `steps`: those until all rows are at the same step, by the time of the steps before, or by the estimated
+    work of the first ones.
+    """
+
+    __slots__ = ("_seconds", "steps")
+
+    def __init__(self, kernel: codegen.CpuKernel, rows: int) -> None:
+        blocks = -(-rows // kernel.info.lanes)
+        a_thread = max(1, -(-blocks // codegen.get_num_threads()))
+        work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
+        self.steps = max(1, work // kernel.info.work)
+        self._seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
+
+    def measure(self, count: int, passed: float) -> None:
+        """Choose the number of steps by the time [s] that `count` of them took."""
+        self.steps = max(1, int(count * min(MAX_GROWTH, self._seconds / max(passed, 1e-9))))
 
 
 def compile_rollout(
@@ -130,6 +153,13 @@ class CompiledRollout:
         found: GpuRollout = bridge.launch_rollout(self._kernels, self._rollout, values, **options)
         return found
 
+    def in_place(
+        self, carried: ArrayBlock, given: Mapping[str, Array], outputs: Sequence[Array] | None = None
+    ) -> StepsInPlace:
+        """Return steps that carry the arrays of a block on, with the other arguments by name, all for each
+        sample; both are read at every call. `outputs`: where the results go."""
+        return StepsInPlace(self._kernels, self._rollout, carried, given, outputs)
+
     def start(
         self,
         *args: object,
@@ -191,7 +221,7 @@ class RolloutRun:
         self._rows = rows
         self.steps = steps
         self.every = every
-        self._measured: tuple[int, float] | None = None
+        self._pace: Pace | None = None
         self._order: npt.NDArray[np.int64] | None = None
         self.seconds = 0.0
         number_bytes = np.dtype(kernels.dtype).itemsize
@@ -244,12 +274,15 @@ class RolloutRun:
             return
         kernel = self._kernels.kernel("scalar" if self._rows.count == 1 else "lanes")
         end = self.done + wanted
+        if self._pace is None:
+            self._pace = Pace(kernel, self._rows.count)
         while self.done < end:
-            count = min(self._next_chunk(kernel), end - self.done)
+            count = min(self._pace.steps, end - self.done)
             begun = time.perf_counter()
             self._reached = self._after(kernel, count)
-            self._measured = (count, time.perf_counter() - begun)
-            self.seconds += self._measured[1]
+            passed = time.perf_counter() - begun
+            self._pace.measure(count, passed)
+            self.seconds += passed
             if steps is None:
                 return
 
@@ -281,9 +314,10 @@ class RolloutRun:
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
         first = self.every - done % self.every
-        codegen.run_rollout(
-            kernel, inputs, outputs, rows, steps=count, first=first, every=self.every, order=self._order
-        )
+        bound = codegen.BoundSteps(kernel, inputs, outputs, rows)
+        if self._order is not None:
+            bound.form_blocks(self._order)
+        bound.take(count, first=first, every=self.every)
         now = refused.reshape(refused_before.shape)
         newly = (refused_before < 0) & (now >= 0)
         return _Reached(done + count, spare, state, np.where(newly, now + done, refused_before))
@@ -304,18 +338,6 @@ class RolloutRun:
             for array in self.state.values():
                 array[place] = np.nan
 
-    def _next_chunk(self, kernel: codegen.CpuKernel) -> int:
-        """Return how many steps to take until all rows are at the same step: by the time of the steps before,
-        or by the estimated work of the first ones."""
-        blocks = -(-self._rows.count // kernel.info.lanes)
-        a_thread = -(-blocks // codegen.get_num_threads())
-        if self._measured is None:
-            work = min(FIRST_STEPS_WORK, FIRST_STEPS_WORK_IN_ALL // a_thread)
-            return max(1, work // kernel.info.work)
-        count, passed = self._measured
-        seconds = min(SECONDS_UNTIL_PROGRESS, SECONDS_UNTIL_INTERRUPT * a_thread)
-        return max(1, int(count * min(MAX_GROWTH, seconds / max(passed, 1e-9))))
-
     def _refusal(self, row: int, step: int) -> Exception:
         """Return why a row is refused at a step: the steps before it are taken again, alone."""
         matrices = [matrix[min(row, len(matrix) - 1)][np.newaxis] for matrix in self._rows.matrices]
@@ -329,6 +351,125 @@ class RolloutRun:
             there.append(array[:, step * size : (step + 1) * size] if size else array)
         rows = Rows(self._rows.batch, self._rows.count, tuple(there))
         return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype, step=step)
+
+
+# Steps of samples whose state stays where it is: bound once, taken as often as wanted.
+#
+# The carried arrays lie in one block of memory. A call reads it, writes a second block, and copies this back
+# in one piece: an exception, whenever it comes, leaves what was reached before, and who looks at the arrays
+# sees the same memory from the first step to the last.
+
+ALIGNED_NUMBERS: Final = 8
+"""Numbers of a cache line; every array of a block begins with one."""
+
+
+@final
+class ArrayBlock:
+    """Named arrays `(*batch, *shape)` of float64, side by side in one memory."""
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]], batch: tuple[int, ...]) -> None:
+        """`shapes`: those of one sample, by name."""
+        self.batch, self.shapes = batch, dict(shapes)
+        sizes = {name: math.prod((*batch, *shape)) for name, shape in shapes.items()}
+        rounded = [-(-size // ALIGNED_NUMBERS) * ALIGNED_NUMBERS for size in sizes.values()]
+        self.memory = np.zeros(sum(rounded))
+        starts = np.cumsum([0, *rounded])
+        self.arrays: dict[str, Array] = {
+            name: self.memory[start : start + size].reshape((*batch, *shapes[name]))
+            for (name, size), start in zip(sizes.items(), starts.tolist(), strict=False)
+        }
+
+    def like(self) -> ArrayBlock:
+        """Return a block of the same arrays, zero."""
+        return ArrayBlock(self.shapes, self.batch)
+
+
+@final
+class StepsInPlace:
+    """Steps that carry the arrays of a block on.
+
+    `outputs`: the results after the last step of a call, `(*batch, *shape)`. `seconds`: the time that
+    steps have taken; `done`: how many were taken.
+    """
+
+    def __init__(
+        self,
+        kernels: Kernels,
+        rollout: codegen.Rollout,
+        carried: ArrayBlock,
+        given: Mapping[str, Array],
+        outputs: Sequence[Array] | None = None,
+    ) -> None:
+        recipe, self.batch = kernels.recipe, carried.batch
+        self._kernels, self._carried, self._spare = kernels, carried, carried.like()
+        self._count = math.prod(self.batch)
+        if outputs is None:
+            outputs = [np.zeros((*self.batch, *item.shape)) for item in kernels.results()]
+        self.outputs = tuple(outputs)
+        self._kernel = kernels.kernel("scalar" if self._count == 1 else "lanes")
+        self._arrays = [
+            carried.arrays[item.name] if item.name in carried.arrays else given[item.name]
+            for item in (*recipe.signature, *recipe.parameters)
+        ]
+        self._refused = np.full(self.batch, -1, np.int64)
+        written = [*self.outputs, *(self._spare.arrays[name] for name, _ in rollout.carried)]
+        read, changed = (
+            [codegen.StepArray(codegen.address_of(x), x.nbytes // max(self._count, 1)) for x in arrays]
+            for arrays in (self._arrays, [*written, self._refused])
+        )
+        self._bound = codegen.BoundSteps(self._kernel, read, changed, self._count)
+        self._pace = Pace(self._kernel, self._count)
+        self._checks = self._kernel.info.has_check
+        self.seconds, self.done = 0.0, 0
+
+    @property
+    def lanes(self) -> int:
+        """The number of samples in a block, which goes through loops together."""
+        return self._kernel.info.lanes
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """The carried arguments."""
+        return self._carried.arrays
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that are expected in all: as many again as have been taken."""
+        return 2 * self.done
+
+    def form_blocks(self, order: npt.NDArray[np.int64]) -> None:
+        """Let samples share blocks in this order from the next step on; results do not depend on it."""
+        self._bound.form_blocks(order)
+
+    def advance(self, steps: int, check: str = "raise") -> npt.NDArray[np.bool_] | None:
+        """Take that many steps; return which samples were refused and stayed as they were, None for none.
+
+        `check`: "raise" raises instead, before anything has changed; "off" does not look.
+        """
+        done, found = 0, None
+        while done < steps and self._count:
+            count = min(self._pace.steps, steps - done)
+            begun = time.perf_counter()
+            self._bound.take(count, first=steps - done, every=steps)
+            if self._checks and check != "off" and self._refused.max() >= 0:
+                found = self._refused >= 0
+                if check == "raise":
+                    raise self._refusal(int(np.argmax(found)))
+                for name, array in self._carried.arrays.items():
+                    self._spare.arrays[name][found] = array[found]
+            self._carried.memory[:] = self._spare.memory
+            passed = time.perf_counter() - begun
+            self._pace.measure(count, passed)
+            self.seconds += passed
+            self.done += count
+            done += count
+        return found
+
+    def _refusal(self, row: int) -> Exception:
+        """Return why a sample is refused, which stays as it was."""
+        matrices = tuple(array.reshape(self._count, -1) for array in self._arrays)
+        rows = Rows(self.batch, self._count, matrices)
+        return refusal_of(self._kernels.recipe, rows, row, self._kernels.dtype)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

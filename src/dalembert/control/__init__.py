@@ -29,7 +29,7 @@ from dalembert.api.declared import pd as pd
 from dalembert.api.declared import posture_forces as posture_forces
 from dalembert.api.declared import stable_pd as stable_pd
 from dalembert.call.arguments import as_array
-from dalembert.errors import ArgumentError, ModelError, StateError
+from dalembert.errors import ArgumentError, ModelError, StateError, short_repr
 from dalembert.host.foreign_arrays import is_foreign
 from dalembert.model.joints import Free
 from dalembert.model.model import Model
@@ -147,6 +147,9 @@ def _require_rotation(rotation: ArrayLike) -> None:
 Reference: TypeAlias = Callable[[Model, Scalar], Sequence[Scalar]]
 """A target as a function of (model, t), on generic scalars."""
 
+MAX_DELAY: Final = 256
+"""The longest delay [steps]: so many targets are carried from step to step."""
+
 UNBOUNDED_EFFORT: Final = 1e30
 """Finite effort [N m, N] that replaces an infinite limit, so that products with zero stay finite."""
 
@@ -168,6 +171,15 @@ class Servo:
     function of (model, t) on generic scalars. `v_ref` likewise `(nv,)`; None: at rest. `effort` [N m, N]: one
     number or `(…, nv)`; None: the model's limits.
 
+    Motors: `no_load_speed` v_0 [rad/s, m/s] and `stall` tau_s [N m, N], numbers or `(…, nv)`, bound the force
+    by the speed v where the step begins, as a direct-current motor does:
+
+        -tau_s (1 + v / v_0) <= tau <= tau_s (1 - v / v_0),    within the effort and zero
+
+    without v_0 they have no such bound; without tau_s it is the effort. `delay`: whole number of steps, or
+    one for each sample, from the time that a target q_ref is given to when it acts; until then the first one
+    does. Friction of drives is that of joints in the model.
+
     Source: Tan, Liu and Turk, "Stable Proportional-Derivative Controllers", 2011.
 
     >>> model = da.models.pendulum()
@@ -182,6 +194,17 @@ class Servo:
     q_ref: npt.ArrayLike | Reference | None = None
     v_ref: npt.ArrayLike | Reference | None = None
     effort: npt.ArrayLike | None = None
+    no_load_speed: npt.ArrayLike | None = None
+    stall: npt.ArrayLike | None = None
+    delay: npt.ArrayLike = 0
+
+    def __post_init__(self) -> None:
+        if callable(self.q_ref) and self.longest_delay:
+            raise ArgumentError(
+                "Servo: delay is for targets that are given; let the function q_ref of time lag"
+            )
+        if self.stall is not None and self.no_load_speed is None:
+            raise ArgumentError("Servo: stall without no_load_speed bounds nothing; give both, or an effort")
 
     def gains(self, model: Model) -> dict[str, Array]:
         """Return kp, kd and effort for each velocity variable, `(…, nv)`; zero where there is no motor."""
@@ -207,7 +230,21 @@ class Servo:
         if np.any(~(effort >= 0.0)):
             raise ArgumentError("Servo: effort must be a torque or force from 0 on")
         found["effort"] = np.minimum(effort, UNBOUNDED_EFFORT) * driven
+        if self.no_load_speed is not None:
+            speed = per_direction("no_load_speed", self.no_load_speed, model.nv, [])
+            found["no_load_speed"] = positive_gain("no_load_speed", speed)
+            if np.any(speed == 0.0):
+                raise ArgumentError("Servo: no_load_speed must be above zero")
+            stall = effort if self.stall is None else per_direction("stall", self.stall, model.nv, [])
+            found["stall"] = np.minimum(positive_gain("stall", stall), UNBOUNDED_EFFORT)
+        if self.longest_delay:
+            found["delay"] = np.asarray(self.delay, np.float64)
         return found
+
+    @property
+    def longest_delay(self) -> int:
+        """The longest delay of any sample [steps]."""
+        return longest_delay("Servo", self.delay)
 
     def driven(self, model: Model) -> tuple[int, ...]:
         """Return the indices of the velocity variables that have a gain in some sample."""
@@ -241,8 +278,9 @@ class Actuators:
     the actuator, and joint forces to the joint's effort.
 
     `ctrl`: u `(nu,)` is held throughout, `(…, steps, nu)` has one for each step, `(…, 1, nu)` is held but
-    different from sample to sample; or a function of (model, t, q, v) on generic scalars; None: zero. An MJCF
-    file brings its actuators; `ModelBuilder.add_actuator` adds one.
+    different from sample to sample; or a function of (model, t, q, v) on generic scalars; None: zero.
+    `delay`: whole number of steps, or one for each sample, from the time that a signal is given to when it
+    acts. An MJCF file brings its actuators; `ModelBuilder.add_actuator` adds one.
 
     >>> builder = da.ModelBuilder()
     >>> rod = da.RigidInertia(1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12))
@@ -255,6 +293,24 @@ class Actuators:
     """
 
     ctrl: npt.ArrayLike | Signal | None = None
+    delay: npt.ArrayLike = 0
+
+    def __post_init__(self) -> None:
+        if callable(self.ctrl) and self.longest_delay:
+            raise ArgumentError("Actuators: delay is for signals that are given; let the function ctrl lag")
+
+    @property
+    def longest_delay(self) -> int:
+        """The longest delay of any sample [steps]."""
+        return longest_delay("Actuators", self.delay)
+
+
+def longest_delay(what: str, delay: npt.ArrayLike) -> int:
+    """Return the longest of some delays, whole numbers of steps."""
+    steps = np.asarray(delay)
+    if steps.dtype.kind not in "iu" or np.any(steps < 0) or np.any(steps > MAX_DELAY):
+        raise ArgumentError(f"{what}: delay is {short_repr(delay)}; give whole steps from 0 to {MAX_DELAY}")
+    return int(steps.max(initial=0))
 
 
 @final

@@ -121,6 +121,25 @@ def require_numpy(name: str, value: object) -> None:
         )
 
 
+def to_host(name: str, value: Any, where: str) -> Any:
+    """Return an array of a library as a float64 NumPy array, of the same memory if that is its type; refuse
+    arrays on a GPU and those that gradients are wanted of. Other values pass; `where` has its state on the
+    host."""
+    library = library_of(value)
+    if library is None:
+        return value
+    if is_on_gpu(value):
+        raise DtypeError(
+            f"{name} is on a GPU, but {where} has its state on the host; copy it there, or call da.rollout, "
+            "which takes arrays on a GPU"
+        )
+    if getattr(value, "requires_grad", False):
+        raise DtypeError(
+            f"{name} requires gradients, which do not pass through {where}; give {name}.detach()"
+        )
+    return np.asarray(value, np.float64)
+
+
 def bridge_of(values: Iterable[object]) -> Bridge | None:
     """Return the bridge for the first foreign array, or None."""
     library = _first_library(values)

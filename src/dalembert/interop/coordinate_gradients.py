@@ -25,10 +25,9 @@ import numpy.typing as npt
 
 from dalembert.algorithms.dense import factor
 from dalembert.call import arguments as result_memory
-from dalembert.call.arguments import ArrayArgument
+from dalembert.call.arguments import ArrayArgument, broadcast_batches, require_shape
 from dalembert.compiler.execution import CompiledFunction
 from dalembert.compiler.lowering import Recipe
-from dalembert.errors import ShapeError
 from dalembert.model import Body, configuration
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, literal
@@ -94,18 +93,11 @@ def batch_of(
     names: Sequence[str], expected: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]]
 ) -> tuple[int, ...]:
     """Return the batch shape of arguments with these shapes, `expected` without batch axes."""
-    own = []
-    for name, given, inner in zip(names, shapes, expected, strict=True):
-        split = len(given) - len(inner)
-        if split < 0 or tuple(given[split:]) != inner:
-            batch = f"; a batch is (…, {', '.join(map(str, inner))})" if inner else ""
-            raise ShapeError(f"{name}: expected {inner}, got {tuple(given)}{batch}")
-        own.append(tuple(given[:split]))
-    try:
-        return np.broadcast_shapes(*own)
-    except ValueError:
-        listed = ", ".join(f"{name} {tuple(given)}" for name, given in zip(names, shapes))
-        raise ShapeError(f"the batch shapes do not broadcast: {listed}") from None
+    signature = [ArrayArgument(name, inner) for name, inner in zip(names, expected, strict=True)]
+    given = [tuple(shape) for shape in shapes]
+    for argument, shape in zip(signature, given, strict=True):
+        require_shape(argument, shape)
+    return broadcast_batches(signature, given)[1]
 
 
 def align_batch_axes(

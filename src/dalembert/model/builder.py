@@ -11,15 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from dalembert.errors import ArgumentError, ModelError, items_of, require_choice, short_repr
 from dalembert.model import checks, configuration, topology
-from dalembert.model.body import (
-    PER_VELOCITY,
-    Body,
-    Coupling,
-    Frame,
-    Limits,
-    Loop,
-    ShapePair,
-)
+from dalembert.model.body import PER_VELOCITY, Body, Coupling, Frame, Limits, Loop, ShapePair
 from dalembert.model.configuration import NamedPose, Position, checked_positions, merged_poses
 from dalembert.model.coupling import check_couplings, checked_coupling, place_coordinates
 from dalembert.model.force_elements import (
@@ -185,12 +177,7 @@ class ModelBuilder:
         self._joint_owner[joint_name] = name
 
     def add_frame(
-        self,
-        name: str,
-        body: str,
-        placement: Placement | None = None,
-        *,
-        inertia: RigidInertia | None = None,
+        self, name: str, body: str, placement: Placement | None = None, *, inertia: RigidInertia | None = None
     ) -> None:
         """Add a named frame on a body (or on the world), in the body's coordinates.
 

@@ -24,13 +24,13 @@ from dalembert.algorithms.springs import actuator_lengths, clip_to_range, requir
 from dalembert.call.arguments import ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control import Actuators, Signal
+from dalembert.control import Actuators, Servo, Signal
 from dalembert.errors import ShapeError
 from dalembert.model.body import bounds_of
 from dalembert.model.force_elements import Actuator
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, is_zero, literal
-from dalembert.simulation.drives import motor_forces
+from dalembert.simulation.drives import Drive, drive_of, motor_forces
 
 
 class _ImplicitForce(NamedTuple):
@@ -44,18 +44,29 @@ class _ImplicitForce(NamedTuple):
     high: float
 
 
-def actuator_drive_of(actuators: Actuators, model: Model) -> ActuatorDrive:
-    """Return the drive that control signals compile into a step of a model."""
+def drive_or_actuators(controls: object, model: Model) -> Drive | ActuatorDrive | None:
+    """Return the motors or actuators that controls compile into a step of a model, None for others."""
+    if isinstance(controls, Servo):
+        return drive_of(controls, model)
+    if not isinstance(controls, Actuators):
+        return None
     require_actuators(model)
-    return ActuatorDrive(actuators.ctrl if callable(actuators.ctrl) else None)
+    return ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None, controls.longest_delay)
 
 
 @final
 @dataclass(frozen=True)
 class ActuatorDrive:
-    """The actuators of a model; `signal`: where their control signals come from, else an argument."""
+    """The actuators of a model; `signal`: where their control signals come from, else an argument; the
+    longest delay of these."""
 
     signal: Signal | None = None
+    delay: int = 0
+
+    @property
+    def delayed(self) -> str:
+        """The argument that is delayed."""
+        return "ctrl"
 
     def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> ActuatorDrive:
         """Return the drive with what the function of the caller's computes now."""
@@ -88,11 +99,12 @@ class ActuatorDrive:
     @property
     def identity(self) -> tuple[Any, ...]:
         """The key that tells the drive from others of the same model and arguments."""
-        return ("actuators",)
+        return ("actuators", self.delay)
 
     def arguments(self, model: Model) -> dict[str, tuple[int, ...]]:
         """Return the arguments of a step, with shapes."""
-        return {} if self.signal is not None else {"ctrl": (len(model.actuators),)}
+        shapes: dict[str, tuple[int, ...]] = {"delay": ()} if self.delay else {}
+        return shapes if self.signal is not None else {"ctrl": (len(model.actuators),), **shapes}
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> tuple[list[Scalar], list[Motor]]:
         """Return the forces that act as they are, and the motors, in the state at the start of a step."""

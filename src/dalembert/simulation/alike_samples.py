@@ -12,7 +12,7 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from dalembert.compiler.rollout_execution import RolloutRun
+from dalembert.compiler.rollout_execution import RolloutRun, StepsInPlace
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +37,7 @@ after."""
 class BlockOrder:
     """The order of the samples of a rollout, found anew whenever steps have taken long enough."""
 
-    def __init__(self, run: RolloutRun) -> None:
+    def __init__(self, run: RolloutRun | StepsInPlace) -> None:
         self._run, self._found_at = run, 0.0
         self._cost = SECONDS_PER_SAMPLE * len(_numbers(run))
 
@@ -54,7 +54,7 @@ class BlockOrder:
         self._cost, self._found_at = time.perf_counter() - begun, run.seconds
 
 
-def _numbers(run: RolloutRun) -> Array:
+def _numbers(run: RolloutRun | StepsInPlace) -> Array:
     """Return the numbers of the contact points that each sample remembers, -1 for none."""
     memory = run.state["memory"]
     rows: Array = memory.reshape(-1, *memory.shape[-2:])[:, :, 0]

@@ -19,7 +19,10 @@ from dalembert.control import Reference, Servo
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, literal, maximum, minimum
+from dalembert.scalar import Scalar, literal, logical_or, maximum, minimum, select
+
+NO_DAMPING = 1e-12
+"""The damping of a motor without any, so that it can be divided by."""
 
 # The inputs of a simulated system: arrays for all steps, or step by step.
 
@@ -118,19 +121,28 @@ def forces_of(
 def drive_of(servo: Servo, model: Model) -> Drive:
     """Return the drive that a servo compiles into a step of a model."""
     v_ref = servo.v_ref if callable(servo.v_ref) else servo.v_ref is not None
-    return Drive(servo.driven(model), servo.q_ref if callable(servo.q_ref) else None, v_ref)
+    reference = servo.q_ref if callable(servo.q_ref) else None
+    return Drive(servo.driven(model), reference, v_ref, servo.no_load_speed is not None, servo.longest_delay)
 
 
 @final
 @dataclass(frozen=True)
 class Drive:
     """The motors of a model: the places of their velocity variables, and where their targets come from:
-    traced functions, else arguments of the step, `v_ref` only if there is one.
+    traced functions, else arguments of the step, `v_ref` only if there is one; whether the speed bounds the
+    force; the longest delay of targets.
     """
 
     driven: tuple[int, ...]
     q_ref: Reference | None = None
     v_ref: Reference | bool = False
+    has_speed_limit: bool = False
+    delay: int = 0
+
+    @property
+    def delayed(self) -> str:
+        """The argument that is delayed."""
+        return "q_ref"
 
     def record(self, model: Model, parameters: Sequence[ArrayArgument]) -> Drive:
         """Return the drive with what the functions of the caller's compute now."""
@@ -165,12 +177,14 @@ class Drive:
             shapes["q_ref"] = (model.nq,)
         if self.v_ref is True:
             shapes["v_ref"] = (model.nv,)
-        return shapes
+        if self.has_speed_limit:
+            shapes |= dict.fromkeys(("no_load_speed", "stall"), (model.nv,))
+        return shapes | ({"delay": ()} if self.delay else {})
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """The key that tells the drive from others of the same model and arguments."""
-        return self.driven
+        return self.driven if not self.delay else (*self.driven, "delay", self.delay)
 
     def motors(self, model: Model, given: dict[str, Any], time: Scalar) -> tuple[list[Scalar], list[Motor]]:
         """Return joint forces beside the motors, zero, and one motor for each driven velocity variable, in
@@ -184,13 +198,30 @@ class Drive:
             if body.dependence is None and not set(own).isdisjoint(self.driven):
                 error[body.v_slice] = body.joint.difference(body.own_q(q), body.own_q(q_ref))
         # A sample without gains at a joint that others drive: a motor that does nothing.
-        motors = [Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], 1e-12), effort[i]) for i in self.driven]
-        return [0.0] * model.nv, motors
+        motors = [
+            Motor(i, error[i], v_ref[i], kp[i], maximum(kd[i], NO_DAMPING), effort[i]) for i in self.driven
+        ]
+        tau: list[Scalar] = [0.0] * model.nv
+        if self.has_speed_limit:
+            for k, motor in enumerate(motors):
+                low, high = self._range(given, motor.place)
+                tau[motor.place], motors[k] = _within_range(motor, low, high)
+        return tau, motors
+
+    def _range(self, given: dict[str, Any], i: int) -> tuple[Scalar, Scalar]:
+        """Return the bounds of the force of motor i at its speed where the step begins."""
+        speed, stall, effort = (
+            given["v"][i] / given["no_load_speed"][i],
+            given["stall"][i],
+            given["effort"][i],
+        )
+        high = maximum(minimum(stall * (1.0 - speed), effort), 0.0)
+        return -maximum(minimum(stall * (1.0 + speed), effort), 0.0), high
 
     def stable_forces(self, model: Model, given: dict[str, Any], time: Scalar) -> list[Scalar]:
         """Return tau `(nv,)` of stable PD, to be held for a step without contact."""
         q_ref, v_ref = self._targets(model, given, time)
-        return stable_pd_forces(
+        tau = stable_pd_forces(
             aligned(model),
             given["q"],
             given["v"],
@@ -200,6 +231,11 @@ class Drive:
             **{name: given[name] for name in ("kp", "kd", "effort")},
             time=time if model.time_dependent else None,
         )
+        if self.has_speed_limit:
+            for i in self.driven:
+                low, high = self._range(given, i)
+                tau[i] = maximum(minimum(tau[i], high), low)
+        return tau
 
     def _targets(
         self, model: Model, given: dict[str, Any], time: Scalar
@@ -210,6 +246,32 @@ class Drive:
         if self.v_ref:
             return q_ref, _target("v_ref", self.v_ref, model, time, model.nv)
         return q_ref, [0.0] * model.nv
+
+
+def _within_range(motor: Motor, low: Scalar, high: Scalar) -> tuple[Scalar, Motor]:
+    """Return a constant force and a motor that together have the force of a motor, within a range:
+    tau = m + clip(tau - m), m the middle of the range."""
+    stiff = motor.kp > 0.0
+    middle = select(logical_or(stiff, motor.kd > NO_DAMPING), 0.5 * (low + high), 0.0)
+    by_position = select(stiff, middle, 0.0) / select(stiff, motor.kp, 1.0)
+    by_velocity = select(stiff, 0.0, middle) / motor.kd
+    return middle, motor._replace(
+        error=motor.error - by_position, v_ref=motor.v_ref - by_velocity, effort=0.5 * (high - low)
+    )
+
+
+def delayed(given: dict[str, Any], name: str, most: int) -> tuple[list[Scalar], list[list[Scalar]]]:
+    """Return the target that acts in a step, and the targets of the steps until now, the newest first;
+    before the first step its target had been given."""
+    now, first = list(given[name]), given["lasted"] <= 0.0
+    history = [now]
+    for row in given["targets"]:
+        history.append([select(first, a, b) for a, b in zip(now, row, strict=True)])
+    acting = now
+    for k in range(1, most + 1):
+        late = given["delay"] > k - 0.5
+        acting = [select(late, a, b) for a, b in zip(history[k], acting, strict=True)]
+    return acting, history[:most]
 
 
 def motor_forces(model: Tree, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:

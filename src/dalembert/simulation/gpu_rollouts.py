@@ -29,7 +29,7 @@ STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads
 NO_FAULT: Final = 1e9
 """A number greater than that of any fault."""
 
-UNWANTED: Final = ("lasted", "fault", "memory", "account", "driven")
+UNWANTED: Final = ("lasted", "fault", "memory", "account", "driven", "targets")
 """Carried values that no frame holds."""
 
 
@@ -106,6 +106,11 @@ def _refuse(asked: RolloutRequest) -> None:
     if asked.out is not None:
         raise ArgumentError("rollout: out is for arrays on the host; a GPU's frames have memory of their own")
     others = [name for name in asked.observers if name not in IN_STEPS]
+    if asked.plan.sensors.sensors:
+        raise ArgumentError(
+            f'rollout: the sensor "{asked.plan.sensors.sensors[0][0]}" is not read on a GPU; give arrays on '
+            "the host"
+        )
     if others:
         raise ArgumentError(
             f'rollout: "{others[0]}" is not observed on a GPU; compute it from the frames, for instance '

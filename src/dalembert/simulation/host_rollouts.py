@@ -39,6 +39,7 @@ from dalembert.simulation.initial_state import (
     require_finite,
 )
 from dalembert.simulation.observers import Observer, evaluate_observers
+from dalembert.simulation.sensing import stream_keys
 from dalembert.simulation.step_function import (
     CAUSES,
     DEFAULT_INTEGRATOR,
@@ -223,6 +224,7 @@ class RolloutRequest:
     progress: Callable[[int, int], None] | None
     out: object
     check: str | None
+    seed: object
 
     def initial(self, q: Any, v: Any) -> dict[str, Any]:
         """Return the state (q, v) that steps begin with, and the arguments that are the same in all steps."""
@@ -231,6 +233,8 @@ class RolloutRequest:
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
         found |= {law_argument(name): number for name, number in self.law_numbers.items()}
+        if isinstance(controls, Actuators) and controls.longest_delay:
+            found["delay"] = np.asarray(controls.delay, np.float64)
         return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
 
     def inputs(self, q: Any) -> dict[str, StepInput]:
@@ -301,6 +305,8 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         frames = result_rows(kept, Rows(batch, math.prod(batch), ()), "float64", asked.out)
         kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
         arrays = asked.initial(q, v) | {name: item.values for name, item in acting.items()}
+        if plan.sensors.draws:
+            arrays["stream"] = stream_keys(asked.seed, batch)
         run = kernel.start(
             *(arrays[name] for name in shapes), steps=steps, every=every, parameters=values or None
         )
@@ -313,15 +319,21 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     if check != "off":
         rejected |= require_closed_loops(model, *begun, time[..., 0], values, flag=check == "flag")
     interrupted = _advance(run, asked.progress, callback, check)
-    said = overlap_message(run.state["overlap"], lambda: plan.points) if "overlap" in run.state else None
-    if said is not None and check != "off" and run.done:
-        soft = isinstance(plan.contact, Compliant | Law)
-        how = "springs part them" if soft else "they are moved apart without a push"
-        warnings.warn(f"rollout: {said}; {how}", SimulationWarning, stacklevel=3)
+    if "overlap" in run.state and check != "off" and run.done:
+        report_overlap("rollout", plan, run.state["overlap"])
     if check == "flag":
         rejected |= (run.refused_at >= 0) | ~np.isfinite(np.concatenate(begun, axis=-1)).all(axis=-1)
     memory = [item.array for item in frames]
     return _trajectory(asked, run, time, begun, memory, acting.get("tau"), values, rejected, interrupted)
+
+
+def report_overlap(what: str, plan: StepPlan, found: Array) -> None:
+    """Warn of shapes that overlapped in the first step; `found (…, 2)` as that carries it."""
+    said = overlap_message(found, lambda: plan.points)
+    if said is not None:
+        soft = isinstance(plan.contact, Compliant | Law)
+        how = "springs part them" if soft else "they are moved apart without a push"
+        warnings.warn(f"{what}: {said}; {how}", SimulationWarning, stacklevel=4)
 
 
 def _advance(
@@ -379,6 +391,10 @@ def _trajectory(
         shape = (len(plan.model.bodies), 3)
         loads = found.get("loads", np.zeros((*batch, frames, *shape)))
         observed["contact_forces"] = from_start(np.zeros((*batch, *shape)), loads)
+    for name, result in plan.sensors.results.items():
+        later = found[result]
+        first = np.full((*batch, *later.shape[len(batch) + 1 :]), np.nan)
+        observed[name] = from_start(first, later)
     record = None
     if plan.record and plan.contact is not None:
         rows = found.get("contact", np.full((*batch, frames, 0, 8), -1.0))

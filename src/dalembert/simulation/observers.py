@@ -25,15 +25,18 @@ from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar
 from dalembert.simulation.initial_state import for_frames
+from dalembert.simulation.sensing import Sensor, SensorSet
 
 Observer: TypeAlias = Callable[..., Any]
-Observe: TypeAlias = str | Mapping[str, Observer] | Iterable[str | Mapping[str, Observer]]
+Observe: TypeAlias = (
+    str | Sensor | Mapping[str, Observer | Sensor] | Iterable[str | Sensor | Mapping[str, Observer | Sensor]]
+)
 
 IN_STEPS: Final = ("contact_forces", "contact_work")
 """Observers that the kernel records."""
 
 
-def observers_of(observe: Observe) -> dict[str, Observer | None]:
+def observers_of(observe: Any) -> dict[str, Observer | None]:
     """Return the observers by name: a function of (model, t, q, v), or None for one of the library."""
     listed = [observe] if isinstance(observe, str | Mapping) else items_of(observe)
     found: dict[str, Observer | None] = {}
@@ -64,6 +67,13 @@ def require_contact(observers: Mapping[str, Observer | None], contact: object) -
             raise ArgumentError(
                 f'rollout: "{name}" cannot be observed where nothing touches; give contact="rigid"'
             )
+
+
+def require_own_names(sensors: SensorSet, observers: Mapping[str, Observer | None]) -> None:
+    """Refuse a sensor with the name of an observer."""
+    for name, _ in sensors.sensors:
+        if name in observers or name in (*IN_STEPS, *_OF_STATES):
+            raise ArgumentError(f'observe: "{name}" is taken; give the sensor a name, {{"name": sensor}}')
 
 
 def evaluate_observers(

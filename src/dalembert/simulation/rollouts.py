@@ -15,8 +15,8 @@ from dalembert.errors import ArgumentError, DtypeError, require_choice, require_
 from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.actuator_drive import ActuatorDrive, actuator_drive_of
-from dalembert.simulation.drives import Callback, Drive, Policy, drive_of
+from dalembert.simulation.actuator_drive import drive_or_actuators
+from dalembert.simulation.drives import Callback, Policy
 from dalembert.simulation.host_rollouts import (
     Contact,
     RolloutRequest,
@@ -29,8 +29,9 @@ from dalembert.simulation.host_rollouts import (
     split_parameters,
     whole,
 )
-from dalembert.simulation.observers import Observe, observers_of, require_contact
+from dalembert.simulation.observers import Observe, observers_of, require_contact, require_own_names
 from dalembert.simulation.prescription import prescription_of
+from dalembert.simulation.sensors import split_sensors
 from dalembert.simulation.step_function import StepPlan
 from dalembert.simulation.trajectory import Trajectory
 
@@ -58,6 +59,7 @@ def rollout(
     out: tuple[Array, Array] | None = None,
     check: Check = None,
     progress: Callable[[int, int], None] | None = None,
+    seed: npt.ArrayLike = 0,
     start: float | None = None,
 ) -> Trajectory:
     """Simulate `steps` steps of dt [s] from (q0, v0).
@@ -93,13 +95,14 @@ def rollout(
     centre of mass of each body.
 
     `observe`: "energy" [J], "momentum" (about the centre of mass), "constraint_error", "contact_forces"
-    `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (accumulated from the start [J]), and
-    functions of your own of (model, t, q, v), {"name": f}. `every`: the number of steps per frame;
-    forces and contacts of a frame are those of its last step. `record_contacts=False` leaves out the record
-    of contact points. `parameters`: values of the model, as in `da.compile`, one for all samples or one for
-    each; friction and restitution of its shapes, "cube.contact_friction" and "cube.restitution", and numbers
-    of the contact law, such as "contact.stiffness", "contact.tolerance" or "contact.rebound_speed", are among
-    them, and nothing is compiled again where they change.
+    `(…, T+1, n_bodies, 3)` (their sums on bodies [N]), "contact_work" (accumulated from the start [J]),
+    functions of your own of (model, t, q, v), {"name": f}, and sensors of `da.sensors`, whose first frame is
+    NaN; their random numbers are those of `seed`, a whole number or one for each sample. `every`: the number
+    of steps per frame; forces and contacts of a frame are those of its last step. `record_contacts=False`
+    leaves out the record of contact points. `parameters`: values of the model, as in `da.compile`, one for
+    all samples or one for each; friction and restitution of its shapes, "cube.contact_friction" and
+    "cube.restitution", and numbers of the contact law, such as "contact.stiffness", "contact.tolerance" or
+    "contact.rebound_speed", are among them, and nothing is compiled again where they change.
     `reset (…, steps)`: where it is not zero, a sample restarts before that step: from its q0 and v0, at the
     time `time`, without cached contact impulses and faults.
     `time` [s]: that of the first frame, a number, or one for each sample `(…,)`. `out`: two arrays for the
@@ -128,7 +131,9 @@ def rollout(
     span = checked_time_step(dt)
     spacing = whole("every", every)
     count = checked_steps(steps, controls, spacing)
-    observers = observers_of(observe)
+    sensors, rest = split_sensors(observe)
+    observers = observers_of(rest)
+    require_own_names(sensors, observers)
     law = checked_contact(contact)
     if parameters is not None and not isinstance(parameters, Mapping):
         raise DtypeError(f"rollout: parameters is a dict of values by name, got {type(parameters).__name__}")
@@ -145,7 +150,7 @@ def rollout(
         model,
         law,
         controls if callable(controls) else None,
-        _drive_of(controls, model),
+        drive_or_actuators(controls, model),
         prescription,
         integrator=method,
         external_frame=None if external_forces is None else external_frame,
@@ -154,6 +159,7 @@ def rollout(
         loads="contact_forces" in observers,
         resets=reset is not None,
         law_numbers=tuple(law_numbers),
+        sensors=sensors,
     )
     given = {"q0": q0, "v0": v0, "controls": controls, "external_forces": external_forces, "reset": reset}
     targets: tuple[object, ...] = ()
@@ -182,6 +188,7 @@ def rollout(
         progress,
         out,
         check,
+        seed,
     )
     numbers = (*asked.parameters.values(), *asked.law_numbers.values())
     arrays = (*given.values(), dt, *targets, *moved.values(), *numbers)
@@ -190,10 +197,3 @@ def rollout(
 
         return rollout_on_gpu(asked)
     return rollout_on_host(asked)
-
-
-def _drive_of(controls: object, model: Model) -> Drive | ActuatorDrive | None:
-    """Return the motors or actuators that controls mean, None for joint forces."""
-    if isinstance(controls, Servo):
-        return drive_of(controls, model)
-    return actuator_drive_of(controls, model) if isinstance(controls, Actuators) else None

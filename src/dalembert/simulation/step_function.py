@@ -10,7 +10,7 @@ and the work of contact, if it is observed. A sample whose step fails keeps its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, cast, final
@@ -60,10 +60,13 @@ from dalembert.scalar import (
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
-from dalembert.simulation.drives import Drive, Policy, forces_of, motor_forces, recorded_policy
+from dalembert.simulation.drives import Drive, Policy, delayed, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.simulation.prescription import PrescribedStep, Prescription
+from dalembert.simulation.sensing import ContactForces, SensorSet, StepEnd
 from dalembert.spatial import Vec3
+
+NO_SENSORS = SensorSet()
 
 DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
@@ -128,7 +131,7 @@ class StepPlan:
     contact points are recorded; `work`: whether their work is; `loads`: whether the sums of contact forces on
     bodies are; `resets`: whether samples may begin anew; `law_numbers`: options of the contact law that are
     arguments, "contact.stiffness" and the like; `watch`: whether energy is watched, where that is
-    possible.
+    possible; `sensors`: what is measured at the end of the steps that are kept, by name.
     """
 
     model: Model
@@ -145,6 +148,7 @@ class StepPlan:
     resets: bool = False
     law_numbers: tuple[str, ...] = ()
     watch: bool = True
+    sensors: SensorSet = NO_SENSORS
 
     @staticmethod
     def of(
@@ -161,9 +165,12 @@ class StepPlan:
         if isinstance(contact, Law) and contact.has_functions:
             known = replace(contact, normal=LinearSurface(1.0, 1.0))
         own = any(item is not None and item.has_functions for item in (drive, prescription))
+        sensors = options.get("sensors", NO_SENSORS)
+        own = own or sensors.has_functions
         if policy is not None or own or known is not contact:
-            plain = StepPlan.of(model, known, None, None, None, **options)
-            found = replace(plain, contact=contact, policy=policy, drive=drive, prescription=prescription)
+            plain = StepPlan.of(model, known, None, None, None, **options | {"sensors": NO_SENSORS})
+            given: dict[str, Any] = {"drive": drive, "prescription": prescription, "sensors": sensors}
+            found = replace(plain, contact=contact, policy=policy, **given)
             found.__dict__.update(scene=plain.scene, pairs_digest=plain.pairs_digest)
             return found
         key = ("step plan", contact, drive, prescription, *options.values())
@@ -246,7 +253,10 @@ class StepPlan:
             found["account"] = [0.0] * len(root_trees(self.model))
         if self.prescription is not None:
             found["driven"] = [0.0] * len(self.prescription.places(self.model))
-        return found
+        if self.drive is not None and self.drive.delay:
+            size = self.drive.arguments(self.model)[self.drive.delayed][0]
+            found["targets"] = [[0.0] * size] * self.drive.delay
+        return found | self.sensors.carried(self.model)
 
     @cached_property
     def initial(self) -> dict[str, Any]:
@@ -268,6 +278,8 @@ class StepPlan:
         if self.external_frame is not None:
             shapes["external_forces"] = (len(model.bodies), 6)
         shapes |= dict.fromkeys(map(law_argument, self.law_numbers), ())
+        if self.sensors.draws:
+            shapes["stream"] = (2,)
         if self.resets:
             shapes |= {"reset": (), "q_start": (model.nq,), "v_start": (model.nv,)}
         return tuple(ArrayArgument(*item) for item in {**shapes, "start": (), "dt": ()}.items())
@@ -288,6 +300,8 @@ class StepPlan:
         names += ["account"] * (self.contact is not None)
         names += ["work"] * self.work
         names += ["driven"] * (self.prescription is not None)
+        names += ["targets"] * (self.drive is not None and self.drive.delay > 0)
+        names += self.sensors.carried(self.model)
         return {name: place for place, name in enumerate(names)}
 
     @cached_property
@@ -297,7 +311,8 @@ class StepPlan:
         chosen = (self.policy, self.drive, self.prescription)
         names += ["tau"] * any(item is not None for item in chosen)
         names += ["contact"] * (self.record and bool(self.pairs))
-        return names + ["loads"] * (self.loads and bool(self.pairs))
+        names += ["loads"] * (self.loads and bool(self.pairs))
+        return [*names, *self.sensors.results.values()]
 
     @cached_property
     def _kernels(self) -> dict[Any, CompiledRollout]:
@@ -324,6 +339,8 @@ class StepPlan:
         if isinstance(law, Law) and law.has_functions:
             law = recorded_law(law, model, values)
             functions = (*functions, *cast(RecordedSurface, law.normal).functions)
+        sensors = self.sensors.record(model, self._read_shapes, values)
+        functions = (*functions, *sensors.functions)
         options = (
             self.integrator,
             _law_identity(law),
@@ -340,11 +357,13 @@ class StepPlan:
             policy is not None,
             None if drive is None else (drive.identity, *drive.arguments(model)),
             None if moved is None else moved.identity,
+            sensors.identity,
             *given,
         )
         recorded = self
         if functions:
-            recorded = replace(self, contact=law, policy=policy, drive=drive, prescription=moved)
+            own: dict[str, Any] = {"prescription": moved, "sensors": sensors}
+            recorded = replace(self, contact=law, policy=policy, drive=drive, **own)
         known = () if moved is None else moved.names
 
         def step(tree: Model, *arrays: Any) -> Any:
@@ -383,7 +402,10 @@ class StepPlan:
         if self.prescription is not None:
             moved = self.prescription.step(model, given, clock)
             given = given | {"q": moved.q, "v": moved.v}
-        q, time = given["q"], clock(0.0)
+        q, time, targets = given["q"], clock(0.0), None
+        if self.drive is not None and self.drive.delay:
+            acting_target, targets = delayed(given, self.drive.delayed, self.drive.delay)
+            given = given | {self.drive.delayed: acting_target}
         tau, motors = self._controls(model, given, time)
         if moved is not None:
             motors = [motor for motor in motors if motor.place not in moved.places]
@@ -393,14 +415,11 @@ class StepPlan:
         if self.contact is not None:
             known = frozenset[int]() if motion is None else motion.places
             tree = forest_of(model, dt, [motor.place for motor in motors], known)
+        begun = given | {"q": old["q"], "v": old["v"]}
         if isinstance(tree, Forest):
-            own = {
-                name: tree.gather(value, OF[name]) if name in OF else value for name, value in whole.items()
-            }
-            old = own | self._begun_anew(own) if self.resets else own
-            state = {name: tree.gather_alone(old[name], given[name], name) for name in "qv"}
-            given, tau, motors = old | state, tree.gather(tau, "v"), tree.gather_motors(motors)
-            q, motion = given["q"], None if motion is None else tree.gather_prescribed(motion)
+            old, given = self._given_to(tree, whole, given)
+            q, tau, motors = given["q"], tree.gather(tau, "v"), tree.gather_motors(motors)
+            motion = None if motion is None else tree.gather_prescribed(motion)
         contacts = None
         if self.pairs:
             now = time if model.time_dependent else None
@@ -447,6 +466,8 @@ class StepPlan:
                 found["loads"] = _loads(model, contacts, after, rate)
         if self.work:
             found["work"] = given["work"] + select(good, after.work, 0.0)
+        if targets is not None:
+            found["targets"] = targets
         if moved is not None:
             found["driven"] = keep_if_good(moved.velocities_for_next_step, given["driven"])
         known = frozenset[int]() if motion is None else motion.places
@@ -454,7 +475,18 @@ class StepPlan:
         found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
         if isinstance(tree, Forest):
             found |= {name: tree.flatten(found[name], OF[name]) for name in OF if name in found}
+        if self.sensors.sensors:
+            found |= self._read_sensors(model, begun, found, after, contacts, good, clock)
         return tuple(found[name] for name in self.results)
+
+    def _given_to(
+        self, tree: Forest, whole: dict[str, Any], given: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arguments `whole` of a step for the trees of a forest, begun anew where they are, and
+        the same with the prescribed joints of `given`, which are not among rows."""
+        own = {name: tree.gather(value, OF[name]) if name in OF else value for name, value in whole.items()}
+        old = own | self._begun_anew(own) if self.resets else own
+        return old, given | old | {name: tree.gather_alone(old[name], given[name], name) for name in "qv"}
 
     def _balance_energy(
         self,
@@ -504,6 +536,52 @@ class StepPlan:
             work = self._work(model, given, after.v, tau, external)
             found["energy"] = watch._replace(work=watch.work + maximum(work, 0.0), left=watch.left - 1.0)
         return found
+
+    def _read_sensors(
+        self,
+        model: Model,
+        given: dict[str, Any],
+        found: dict[str, Any],
+        after: ContactStep,
+        contacts: Contacts | None,
+        good: Scalar,
+        clock: Callable[[Scalar], Scalar],
+    ) -> dict[str, Any]:
+        """Return what sensors carry on and their readings."""
+        forces = None
+        if contacts is not None:
+            points = self.pairs, self.scene.pair_of_point.tolist()
+            forces = ContactForces(contacts, *points, after.impulses, 1.0 / given["dt"], good)
+
+        def end() -> StepEnd:
+            return StepEnd(
+                model=model,
+                time=clock(select(good, 1.0, 0.0)),
+                dt=given["dt"],
+                q=found["q"],
+                v=found["v"],
+                q_start=given["q"],
+                v_start=given["v"],
+                tau=found["tau"],
+                controls=next((given[name] for name in self._controlled), ()),
+                contact=forces,
+                external=given.get("external_forces", ()),
+                external_frame=self.external_frame or "body",
+            )
+
+        return self.sensors.read_all(end, given, good)
+
+    @cached_property
+    def _controlled(self) -> tuple[str, ...]:
+        """The argument that holds the controls, if there is one."""
+        return tuple(name for name in ("tau", "ctrl", "q_ref") if name in self.argument_shapes)[:1]
+
+    @cached_property
+    def _read_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of controls and external forces, for readings of the caller's."""
+        shapes = self.argument_shapes
+        found = {"controls": shapes[self._controlled[0]]} if self._controlled else {}
+        return found | ({"external": shapes["external_forces"]} if self.external_frame is not None else {})
 
     def _work(
         self,
@@ -565,7 +643,7 @@ class StepPlan:
                 return [select_start(a, b) for a, b in zip(new, old, strict=True)]
             return select(again, new, old)
 
-        names = [name for name in self.carried_results if name not in ("memory", "axes")]
+        names = [name for name in self.carried_results if name not in ("memory", "axes", "draws")]
         return {name: select_start(fresh[name], given[name]) for name in names}
 
     def _controls(

@@ -43,7 +43,8 @@ class SimulationWarning(RuntimeWarning):
 @final
 @dataclass(frozen=True, eq=False)
 class ContactRecord:
-    """Contact points in the step that led to each frame but the first.
+    """Contact points in the step that led to each frame but the first, or in the last step of a `Simulation`,
+    without the axis T.
 
     `force (…, T, nc, 3)` [N] along world axes, on the second of the two that `names` gives for each of the
     nc points; `position (…, T, nc, 3)` [m] in the world and `gap (…, T, nc)` [m], where the step began.
@@ -62,7 +63,7 @@ class ContactRecord:
         return replace(self, force=self.force[key], position=self.position[key], gap=self.gap[key])
 
     def __repr__(self) -> str:
-        return f"<ContactRecord of {len(self)} points, {self.gap.shape[-2]} frames>"
+        return f"<ContactRecord of {len(self)} points, gaps {self.gap.shape}>"
 
 
 @final

@@ -27,6 +27,7 @@ import itertools
 from typing import NamedTuple, Unpack
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
+from dalembert.algorithms.coriolis import require_scleronomic
 from dalembert.algorithms.dense import Matrix, dot, times, zeros
 from dalembert.algorithms.derivatives import joint_rates
 from dalembert.algorithms.inverse_dynamics import joint_forces, rnea_common_frame
@@ -36,7 +37,7 @@ from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars
 from dalembert.spatial import Motion, RigidInertia, Transform, Vec3
-from dalembert.textbook.lagrange import add_armature, add_at_places, require_scleronomic
+from dalembert.textbook.lagrange import add_armature, add_at_places
 
 
 class ClosedForm(NamedTuple):

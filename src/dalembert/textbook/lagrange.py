@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeVar, Unpack, cast
 
 from dalembert.algorithms.applied_forces import Loads, body_forces
+from dalembert.algorithms.coriolis import require_scleronomic
 from dalembert.algorithms.dense import Matrix, dot, factor, identity, plus, times, transpose, zeros
 from dalembert.algorithms.inverse_dynamics import joint_forces
 from dalembert.algorithms.jacobians import jacobian, jacobian_rate
 from dalembert.algorithms.kinematics import forward_kinematics, require_centers_of_mass
 from dalembert.algorithms.open_tree import require_open_tree, velocity_places
-from dalembert.errors import ModelError, require_choice
+from dalembert.errors import require_choice
 from dalembert.model import Body, Frame, Model
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.tree import Tree
@@ -286,19 +287,6 @@ def particle_kinetic_energy(positions: Positions, masses: Scalars, q: Scalars, q
     for mass, velocity in zip(masses, velocities, strict=True):
         total = total + 0.5 * mass * velocity.dot(velocity)
     return total
-
-
-# The precondition of T = v^T M v / 2 in Lagrange's equations: joints that do not depend on time.
-
-
-def require_scleronomic(tree: Tree, function: str) -> None:
-    """Refuse rheonomic joints, whose velocity does not vanish with v: V = J v would leave it out."""
-    for body in tree.bodies:
-        if body.joint.time_dependent:
-            raise ModelError(
-                f'{function}: joint "{body.joint_name}" depends on time, and this formulation has V = J v; '
-                "use another method, such as the default"
-            )
 
 
 # The equations of motion of a tree from the Jacobians of its bodies (Liu & Jain section 5.3).

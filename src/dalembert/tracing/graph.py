@@ -10,6 +10,7 @@ NaN or infinite), and the sign of a zero constant is dropped. Every other fold k
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn, final
@@ -41,6 +42,9 @@ ENVIRONMENT: Final = "DALEMBERT_MAX_OPERATIONS"
 MAX_OPERATIONS: Final = 2_000_000
 """The most operations of a program. That many take three to four minutes and 3 GB to compile
 (design/codegen.md)."""
+
+MAX_KEY_BYTES: Final = 1 << 16
+"""[bytes] The content of larger tables is compared by its digest, so that it is not kept twice."""
 
 NODES_PER_OPERATION: Final = 2
 """Nodes that a trace may have for each operation that a program may have. Traces of large contact scenes have
@@ -163,7 +167,10 @@ class Graph:
 
     def add_table(self, table: Any) -> str:
         """Return the name of a table of constants, floats or integers; equal tables are kept once."""
-        key = table.dtype.char.encode() + table.tobytes() if table.dtype.kind != "f" else table.tobytes()
+        content = table.tobytes()
+        if len(content) > MAX_KEY_BYTES:
+            content = hashlib.blake2b(content).digest()
+        key = table.dtype.char.encode() + content
         name = self._table_names.get(key)
         if name is None:
             name = self._table_names[key] = f"lookup {len(self.tables)}"

@@ -341,10 +341,7 @@ def unused_prefix(program: Program, word: str) -> str:
 
 
 def program_jacobian(
-    program: Program,
-    graph: Graph,
-    directions: Mapping[str, Sequence[Sequence[Scalar]]],
-    prefix: str,
+    program: Program, graph: Graph, directions: Mapping[str, Sequence[Sequence[Scalar]]], prefix: str
 ) -> Program:
     """Return the derivatives of all outputs along directions of arguments.
 

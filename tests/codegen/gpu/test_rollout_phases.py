@@ -6,7 +6,7 @@ from tests.codegen.gpu.launching import LAYOUTS, roll_on_host
 from tests.codegen.sample_programs import bits, straight
 from tests.codegen.test_rollout import CASES, _inputs
 
-from dalembert.codegen import Rollout, StepArray, compile_program, host_level, run_rollout
+from dalembert.codegen import BoundSteps, Rollout, StepArray, compile_program, host_level
 from dalembert.codegen.target import LEVELS
 from dalembert.tracing.graph import Graph
 
@@ -28,7 +28,7 @@ def _on_cpu(program, rollout, given, rows, steps, first, every):
         inputs.append(StepArray(array.ctypes.data, array.strides[0], step))
     written = [StepArray(item.ctypes.data, item.strides[0], item.strides[1]) for item in outputs]
     written += [StepArray(item.ctypes.data, item.strides[0]) for item in (*finals, refused)]
-    run_rollout(kernel, inputs, written, rows, steps=steps, first=first, every=every)
+    BoundSteps(kernel, inputs, written, rows).take(steps, first=first, every=every)
     return outputs, finals, refused
 
 

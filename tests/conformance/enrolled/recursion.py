@@ -256,5 +256,4 @@ ENROLLED: tuple[Enrolled, ...] = (
 
 STRUCTURE: dict[str, str] = {
     "cartesian.connectivity_matrix": "reads a parent array of integers",
-    "lagrange.require_scleronomic": "looks at the kinds of joints",
 }

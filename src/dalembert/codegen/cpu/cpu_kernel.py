@@ -14,7 +14,7 @@ import numpy.typing as npt
 from dalembert.codegen.cpu import threads as batches
 from dalembert.codegen.machine_code import load_symbols
 from dalembert.codegen.memory import Rollout, decode_description
-from dalembert.codegen.target import BITS, KERNEL_NAME, Target, host_levels, target_machine
+from dalembert.codegen.target import BITS, KERNEL_NAME, Target, host_levels, parse_module, target_machine
 from dalembert.errors import ArgumentError, CompileError, ShapeError
 from dalembert.tracing.program import Program
 
@@ -69,9 +69,7 @@ def compile_object(
     # One module after another: between them the interpreter raises what an interrupt asks for.
     try:
         machine = target_machine(target)
-        codes = [
-            bytes(machine.emit_object(llvm.parse_assembly(text))) for text in (emitted.text, *emitted.parts)
-        ]
+        codes = [bytes(machine.emit_object(parse_module(text))) for text in (emitted.text, *emitted.parts)]
     except RuntimeError as error:
         raise CompileError(
             f"LLVM {llvm.llvm_version_info} refused a kernel at level {target.level!r}: {error}"
@@ -104,7 +102,7 @@ class CpuKernel:
     """A compiled program; `extra` is what was stored with it.
 
     Calls run without the interpreter's lock and may come from many threads at once. A kernel of many steps is
-    called by `run_rollout` alone.
+    called by `BoundSteps` alone.
     """
 
     def __init__(
@@ -113,13 +111,12 @@ class CpuKernel:
         self.info = info
         self.extra = extra
         self.code = code
-        self.tables = tables
         self._engine = engine
         self.address = address
         arguments = _ROW_ARGUMENTS if info.rollout is None else (*_ROW_ARGUMENTS, *_STEP_ARGUMENTS)
-        self._function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *arguments)(address)
+        self.function: Any = ctypes.CFUNCTYPE(ctypes.c_int64, *arguments)(address)
         more = 0 if info.rollout is None else len(info.rollout.carried) + 2
-        self._numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs) + more)
+        self.numbers = ctypes.c_int64 * (len(info.inputs) + len(info.outputs) + more)
         self._tables = batches.aligned_buffer(max(len(tables), 1))
         self._tables[: len(tables)] = np.frombuffer(tables, dtype=np.uint8)
         self.tables_address = int(self._tables.ctypes.data)
@@ -131,43 +128,34 @@ class CpuKernel:
         rows: int,
         *,
         threads: bool = True,
-        steps: batches.StepCount | None = None,
     ) -> int:
         """Compute rows from and to (address, bytes between rows); return the first rejected row, or -1.
 
         When the call ends, also by an exception, no thread writes into the outputs any more (`threads`).
-        `steps`: those of a kernel of many (`run_rollout`).
         """
         info, count = self.info, len(inputs)
+        if info.rollout is not None:
+            raise ArgumentError("this kernel takes many steps in one call; codegen.BoundSteps calls it")
         bases = [address for address, _ in (*inputs, *outputs)]
         strides = [stride for _, stride in (*inputs, *outputs)]
-        streamed = int(rows * info.streamed_bytes >= STREAMED_BATCH) if info.streamed_bytes else -1
-        work = info.work
-        if steps is not None:
-            work *= max(steps.steps, 1)
-        elif info.rollout is not None:
-            raise ArgumentError("this kernel takes many steps in one call; codegen.run_rollout calls it")
-        if -(-rows // info.lanes) * work >= batches.WORTH_A_THREAD:
+        streamed = self.streams_results(rows)
+        if -(-rows // info.lanes) * info.work >= batches.WORTH_A_THREAD:
             return batches.run_batch(
                 self,
                 bases,
                 strides,
                 inputs=count,
                 rows=rows,
-                work=work,
+                work=info.work,
                 streamed=streamed,
-                steps=steps,
+                steps=None,
                 threads=threads,
             )
-        places, row_bytes = self._numbers(*bases), self._numbers(*strides)
+        places, row_bytes = self.numbers(*bases), self.numbers(*strides)
         scratch, _keep = batches.SCRATCH.take(info.scratch_bytes)
         if streamed >= 0:
             ctypes.c_int64.from_address(scratch).value = streamed
-        more: tuple[Any, ...] = ()
-        if steps is not None:
-            step_bytes = self._numbers(*steps.strides)
-            more = (*steps[:3], step_bytes, ctypes.byref(step_bytes, 8 * count))
-        found: int = self._function(
+        found: int = self.function(
             places,
             row_bytes,
             ctypes.byref(places, 8 * count),
@@ -175,9 +163,12 @@ class CpuKernel:
             rows,
             self.tables_address,
             scratch,
-            *more,
         )
         return found
+
+    def streams_results(self, rows: int) -> int:
+        """Return the first word of scratch memory: whether results bypass the caches; -1 for none."""
+        return int(rows * self.info.streamed_bytes >= STREAMED_BATCH) if self.info.streamed_bytes else -1
 
     def run_arrays(
         self, inputs: Sequence[npt.NDArray[Any]], outputs: Sequence[npt.NDArray[Any]], *, threads: bool = True
@@ -216,40 +207,68 @@ class StepArray:
     step: int = 0
 
 
-def run_rollout(
-    kernel: CpuKernel,
-    inputs: Sequence[StepArray],
-    outputs: Sequence[StepArray],
-    rows: int,
-    *,
-    steps: int,
-    first: int,
-    every: int,
-    order: npt.NDArray[np.int64] | None = None,
-    threads: bool = True,
-) -> None:
-    """Compute `steps` steps of all rows; `outputs` include final values and refused steps.
+@final
+class BoundSteps:
+    """A kernel of many steps and the rows that take them: what every call needs is written down once.
 
-    A block of rows takes all its steps before an interrupt is looked for: the caller bounds their number.
-    `order`: the rows in the order in which they form blocks, by default as they lie; results do not depend on
-    it.
+    `outputs` include final values and refused steps. The arrays must live as long as this object.
     """
-    info = kernel.info
-    if info.rollout is None:
-        raise ArgumentError("this kernel takes one step; compile it with a rollout")
-    wanted = (len(info.inputs), len(info.outputs) + len(info.rollout.carried) + 1)
-    if (len(inputs), len(outputs)) != wanted:
-        raise ShapeError(
-            f"the kernel has {wanted[0]} inputs and {wanted[1]} outputs, final values and refused steps "
-            f"among them; got {len(inputs)} and {len(outputs)}"
+
+    def __init__(
+        self, kernel: CpuKernel, inputs: Sequence[StepArray], outputs: Sequence[StepArray], rows: int
+    ) -> None:
+        info, count = kernel.info, len(inputs)
+        if info.rollout is None:
+            raise ArgumentError("this kernel takes one step; compile it with a rollout")
+        wanted = (len(info.inputs), len(info.outputs) + len(info.rollout.carried) + 1)
+        if (count, len(outputs)) != wanted:
+            raise ShapeError(
+                f"the kernel has {wanted[0]} inputs and {wanted[1]} outputs, final values and refused steps "
+                f"among them; got {count} and {len(outputs)}"
+            )
+        self._kernel, self._inputs, self._rows = kernel, count, rows
+        self._farther = np.zeros(rows, np.int64)
+        order = StepArray(int(self._farther.ctypes.data), self._farther.itemsize)
+        arrays = (*inputs, *outputs, order)
+        self._bases = [array.address for array in arrays]
+        self._row_bytes = [array.row for array in arrays]
+        self._step_bytes = [array.step for array in arrays]
+        self._streamed = kernel.streams_results(rows)
+        bases, by_row, by_step = (
+            kernel.numbers(*numbers) for numbers in (self._bases, self._row_bytes, self._step_bytes)
         )
-    farther = np.zeros(rows, np.int64) if order is None else order - np.arange(rows)
-    outputs = [*outputs, StepArray(int(farther.ctypes.data), farther.itemsize)]
-    strides = [array.step for array in (*inputs, *outputs)]
-    kernel.run(
-        [(array.address, array.row) for array in inputs],
-        [(array.address, array.row) for array in outputs],
-        rows,
-        threads=threads,
-        steps=batches.StepCount(steps, first, every, strides),
-    )
+        self._arrays = (
+            *(bases, by_row, ctypes.byref(bases, 8 * count), ctypes.byref(by_row, 8 * count)),
+            *(ctypes.c_int64(rows), ctypes.c_void_p(kernel.tables_address)),
+        )
+        self._over_steps = (by_step, ctypes.byref(by_step, 8 * count))
+
+    def form_blocks(self, order: npt.NDArray[np.int64] | None) -> None:
+        """Let rows form blocks in this order, by default as they lie; results do not depend on it."""
+        self._farther[...] = 0 if order is None else order - np.arange(self._rows)
+
+    def take(self, steps: int, *, first: int, every: int, threads: bool = True) -> None:
+        """Take `steps` steps of all rows; write results after the `first` steps, then after each `every`.
+
+        A block of rows takes all its steps before an interrupt is looked for: the caller bounds their number.
+        """
+        kernel, info = self._kernel, self._kernel.info
+        blocks = -(-self._rows // info.lanes)
+        work = info.work * max(steps, 1)
+        if blocks > 1 and blocks * work >= batches.WORTH_A_THREAD:
+            batches.run_batch(
+                kernel,
+                self._bases,
+                self._row_bytes,
+                inputs=self._inputs,
+                rows=self._rows,
+                work=work,
+                streamed=self._streamed,
+                steps=batches.StepCount(steps, first, every, self._step_bytes),
+                threads=threads,
+            )
+            return
+        scratch, _keep = batches.SCRATCH.take(info.scratch_bytes)
+        if self._streamed >= 0:
+            ctypes.c_int64.from_address(scratch).value = self._streamed
+        kernel.function(*self._arrays, scratch, steps, first, every, *self._over_steps)

@@ -23,7 +23,7 @@ from dalembert.codegen.elementary import plain_definition
 from dalembert.codegen.gpu.gpu_function import PHASE_PARAMETERS
 from dalembert.codegen.gpu.launch import ARCHITECTURES, TRIPLE, Architecture, GpuSource, gpu_target_machine
 from dalembert.codegen.ir import TIME_AGAIN, TIME_DELIVER, TIME_STEP, LaneType, Value, Writer
-from dalembert.codegen.target import KERNEL_NAME
+from dalembert.codegen.target import KERNEL_NAME, parse_module
 
 # Branch-free quotients and square roots in float32.
 #
@@ -217,7 +217,7 @@ def gpu_module(source: GpuSource) -> str:
 def ptx_of(source: GpuSource, architecture: Architecture | None = None) -> str:
     """Return the PTX of a kernel."""
     machine = gpu_target_machine(architecture or ARCHITECTURES[source.info.architecture])
-    module = llvm.parse_assembly(gpu_module(source))
+    module = parse_module(gpu_module(source))
     module.data_layout = str(machine.target_data)
     passes = llvm.create_new_module_pass_manager()
     passes.add_always_inliner_pass()

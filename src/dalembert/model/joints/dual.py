@@ -35,10 +35,7 @@ def directional_derivative(
     level = 1 + max((x.level for x in (*point, *direction, *constants) if isinstance(x, Dual)), default=0)
     result = function([Dual(x, dx, level) for x, dx in zip(point, direction)])
     parts = [_parts(leaf, level) for leaf in leaves(result)]
-    return (
-        rebuild(result, [value for value, _ in parts]),
-        rebuild(result, [rate for _, rate in parts]),
-    )
+    return (rebuild(result, [value for value, _ in parts]), rebuild(result, [rate for _, rate in parts]))
 
 
 @final
