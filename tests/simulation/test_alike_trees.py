@@ -14,6 +14,7 @@ from dalembert.codegen import compile_program
 from dalembert.codegen.gpu import ptx_of
 from dalembert.compiler import alike_trees
 from dalembert.model.joints import TimeDependent
+from dalembert.simulation.sensors import ContactForce, FramePose, Imu, JointWrench
 from dalembert.simulation.step_function import StepPlan
 
 STEPS, DT = 40, 0.004
@@ -287,3 +288,23 @@ def test_a_thread_of_a_gpu_takes_the_same_step(monkeypatch: pytest.MonkeyPatch) 
         np.testing.assert_allclose(found[name], value, rtol=0.0, atol=1e-13 * max(np.abs(value).max(), 1.0))
     assert np.abs(wanted["result output0"] - arrays["q"]).max() > 1e-4
     assert ".entry dalembert_kernel" in ptx_of(source_of(program, 64, LAYOUTS["no shared memory"]))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_sensors_of_alike_robots_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Poses, accelerations, wrenches and contact forces of one robot among rows, in a simulation that is
+    pushed and begun anew."""
+    names = ["crawler1 trunk", "crawler2 left shin"]
+    pressed = ContactForce(["box0", "box1", "crawler0 trunk"])
+    sensors = [Imu(names[0]), FramePose(names[1]), pressed, JointWrench("crawler1 left thigh")]
+
+    def run(model: da.Model) -> dict[str, np.ndarray]:
+        q, v = pile(model)
+        simulation = da.Simulation(model, q, v, contact="rigid", sensors=sensors, dt=DT)
+        simulation.step(steps=STEPS)
+        return {name: np.array(value) for name, value in simulation.sensors.items()}
+
+    one, other = both(monkeypatch, crawlers, run)
+    for name, value in other.items():
+        assert np.abs(value).max() > 0.1, name
+        np.testing.assert_allclose(one[name], value, rtol=0.0, atol=1e-8 * np.abs(value).max(), err_msg=name)
