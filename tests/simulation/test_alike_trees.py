@@ -301,7 +301,7 @@ def test_sensors_of_alike_robots_read_the_same(monkeypatch: pytest.MonkeyPatch) 
     def run(model: da.Model) -> dict[str, np.ndarray]:
         q, v = pile(model)
         simulation = da.Simulation(model, q, v, contact="rigid", sensors=sensors, dt=DT)
-        simulation.step(steps=STEPS)
+        simulation.step(steps=2 * STEPS)
         return {name: np.array(value) for name, value in simulation.sensors.items()}
 
     one, other = both(monkeypatch, crawlers, run)
