@@ -10,7 +10,8 @@ from tests.tracing.interpreter import interpret
 
 from dalembert import scalar
 from dalembert.errors import TracingError
-from dalembert.scalar import Scalar, absolute, greatest, maximum, select, sum_all
+from dalembert.scalar import Scalar, absolute, maximum, select
+from dalembert.scalar.row_sets import at_first_row, greatest, sum_all
 from dalembert.tracing import ArrayArgument, trace
 from dalembert.tracing.program import count_program
 
@@ -58,7 +59,7 @@ def swung(x: list[Scalar], *, wide: bool) -> list[Scalar]:
     paths, _ = scalar.loop(1, shrink, [paths, left > 1.0], until=lambda carry: carry[1])
     ends = [select(f, 2.0, 1.0) * p for f, p in zip(far, paths, strict=True)]
     everywhere = [y for y in ends for _ in range(1)]
-    first = scalar.at_first_row(state[0][0])
+    first = at_first_row(state[0][0])
     if wide:
         own = masses.each(lambda row: [everywhere[0], state[0][0] + 0.0 * weights[0]])
         everywhere = [own.at(k)[0] for k in range(N)] + everywhere[1:]

@@ -21,7 +21,8 @@ from dalembert.algorithms.springs import spring_forces, stretch_energy
 from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, select, sqrt, sum_all
+from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, select, sqrt
+from dalembert.scalar.row_sets import sum_all
 from dalembert.spatial import Force, Transform, Vec3
 
 # Constraint stabilisation against drift: the right side of K a = k with feedback of errors.

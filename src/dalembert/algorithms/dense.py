@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
-from dalembert.scalar import Scalar, Scalars, absolute, is_one, is_zero, maximum, select, sum_all
+from dalembert.scalar import Scalar, Scalars, absolute, is_one, is_zero, maximum, select
+from dalembert.scalar.row_sets import sum_all
 
 Matrix = list[list[Scalar]]
 """By rows."""

@@ -24,7 +24,8 @@ from dalembert.algorithms.kinematics import body_motions, body_velocities, forwa
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, Scalars, Time, is_zero, sum_all
+from dalembert.scalar import Scalar, Scalars, Time, is_zero
+from dalembert.scalar.row_sets import sum_all
 from dalembert.spatial import Force, Motion, RigidInertia, SymMat3, Vec3
 
 # The rate of a moving body's inertia in fixed coordinates.

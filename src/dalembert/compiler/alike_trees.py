@@ -19,7 +19,7 @@ from dalembert.contact.prescribed import PrescribedMotion
 from dalembert.contact.step_terms import Motor
 from dalembert.model.body import LIMITS, Body, Dependence, Limits, bounds_of
 from dalembert.model.topology import WORLD
-from dalembert.model.tree import Tree
+from dalembert.model.tree import StandingTree, Tree
 from dalembert.scalar import Family, Row, Rows, Scalar, Write, literal
 from dalembert.scalar.for_each import leaves, rebuild
 
@@ -147,7 +147,7 @@ def _with_numbers(body: Body, values: list[Scalar]) -> Body:
 
 
 @final
-class Forest(Tree):
+class Forest(StandingTree):
     """The trees of a model, one for all that are alike; `groups` are those of each of its trees."""
 
     __slots__ = ("_bodies", "_standing", "bodies", "gravity", "groups", "nq", "nv", "original", "parents")
@@ -270,7 +270,8 @@ class Forest(Tree):
     def stack(self, rows: Rows, values: Sequence[T], last: T) -> Family[T]:
         known = [literal(x) for value in (*values, last) for x in leaves(value)]
         if all(x is not None for x in known):
-            return super().stack(rows, [values[self._standing[k]] for k in range(len(self._standing))], last)
+            listed: list[Any] = [*(values[self._standing[k]] for k in range(len(self._standing))), last]
+            return rows.numbers(listed) if isinstance(last, float) else rows.stack(listed)
         world, writes = len(self._standing), []
         alone = [(world, last)]
         for group, bodies in self._bodies_of():

@@ -18,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
-from dalembert.contact.contacts import BodyPairs, Contacts, friction_across, listed_contacts, turning_friction
+from dalembert.contact.contacts import (
+    BodyPairs,
+    Contacts,
+    for_bodies,
+    friction_across,
+    listed_contacts,
+    stack_bodies,
+    turning_friction,
+)
 from dalembert.contact.narrow_phase import point_count
 from dalembert.contact.narrow_phase.boxes import best_face
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose
@@ -64,13 +72,13 @@ from dalembert.scalar import (
     Scalar,
     Source,
     Write,
-    greatest,
     is_zero,
     logical_and,
     logical_not,
     select,
     sqrt,
 )
+from dalembert.scalar.row_sets import greatest
 from dalembert.spatial import Motion, Transform, Vec3
 
 T = TypeVar("T")
@@ -459,14 +467,14 @@ class Scene:
     ) -> Bodies:
         """Return the bodies and the world at their poses."""
         rows = scalar.rows(self.body_count + 1, like=like)
-        frames = tree.stack(rows, [pose.as_transform() for pose in poses], Transform.identity())
+        frames = stack_bodies(tree, rows, [pose.as_transform() for pose in poses], Transform.identity())
         if velocities is None:
             way = 0.5 * MAX_APPROACH_SPEED * dt
-            return Bodies(rows, frames, tree.stack(rows, [way] * len(poses), way))
-        extents = tree.of_bodies(self._extents)
+            return Bodies(rows, frames, stack_bodies(tree, rows, [way] * len(poses), way))
+        extents = for_bodies(tree, self._extents)
         speeds = (_greatest_speed(*own) for own in zip(velocities, extents, strict=True))
         way = (greatest(speeds, 0.0) + MAX_SPEED_GAIN) * dt
-        return Bodies(rows, frames, tree.stack(rows, [way] * len(poses), 0.0))
+        return Bodies(rows, frames, stack_bodies(tree, rows, [way] * len(poses), 0.0))
 
     @cached_property
     def _extents(self) -> list[float]:

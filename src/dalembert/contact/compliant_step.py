@@ -36,7 +36,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
 from dalembert.algorithms.dense import inner_product
-from dalembert.contact.contacts import Contacts
+from dalembert.contact.contacts import Contacts, stack_bodies
 from dalembert.contact.costs import (
     MIN_INVERSE_INERTIA,
     Equality,
@@ -530,11 +530,11 @@ def solve_compliant_step(
     """
     system, near = start.system, contacts.near
     tree, bodies = system.axes.tree, contacts.bodies
-    inverse_mass = tree.stack(bodies, inverse_tree_masses(tree), 0.0)
+    inverse_mass = stack_bodies(tree, bodies, inverse_tree_masses(tree), 0.0)
     turns = contacts.turning is not None
-    inverse_inertia = tree.stack(bodies, turning_inverse_inertias(tree), 0.0) if turns else None
+    inverse_inertia = stack_bodies(tree, bodies, turning_inverse_inertias(tree), 0.0) if turns else None
     gains = {motor.place: motor.kp for motor in motors}
-    driven = tree.stack(bodies, drive_stiffnesses(tree, gains), 0.0)
+    driven = stack_bodies(tree, bodies, drive_stiffnesses(tree, gains), 0.0)
 
     def surface(row: Row) -> CompliantPoint:
         past = [0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP, 0.0, 0.0, 0.0] if memory is None else memory[row]

@@ -7,7 +7,7 @@ What a law remembers of a point from one step to the next, such as its impulse, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,46 @@ import numpy.typing as npt
 from dalembert.contact.friction import Turning
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.pairs import ContactPair
+from dalembert.contact.prescribed import TreeAtTime
 from dalembert.model.topology import WORLD
+from dalembert.model.tree import StandingTree, Tree
 from dalembert.scalar import Family, Linked, Row, Rows, Scalar, Write, is_zero, rows, select
 from dalembert.spatial import Vec3
+
+# Bodies as rows: all of a system and, last, the world. A tree may stand for others that are alike.
+
+T = TypeVar("T")
+
+
+def stack_bodies(tree: Tree, rows: Rows, values: Sequence[T], last: T) -> Family[T]:
+    """Return as rows a value of each body of a tree, and `last` for the world."""
+    tree = _standing(tree)
+    if isinstance(tree, StandingTree):
+        return tree.stack(rows, values, last)
+    listed: list[Any] = [*values, last]
+    return rows.numbers(listed) if all(isinstance(x, float) for x in listed) else rows.stack(listed)
+
+
+def of_body(tree: Tree, rows: Rows, family: Family[T], body: int) -> T:
+    """Return the value that a body of a tree has in a family of such rows."""
+    tree = _standing(tree)
+    return tree.at(rows, family, body) if isinstance(tree, StandingTree) else family.at(body)
+
+
+def for_bodies(tree: Tree, values: Sequence[T]) -> list[T]:
+    """Return for the bodies of a tree what is given for those of the whole system."""
+    tree = _standing(tree)
+    return tree.of_bodies(values) if isinstance(tree, StandingTree) else list(values)
+
+
+def standing_for(tree: Tree, body: int) -> int:
+    """Return the body of a tree that stands for one of the whole system."""
+    tree = _standing(tree)
+    return tree.standing_for(body) if isinstance(tree, StandingTree) else body
+
+
+def _standing(tree: Tree) -> Tree:
+    return tree.original if isinstance(tree, TreeAtTime) else tree
 
 
 class TurningFriction(NamedTuple):

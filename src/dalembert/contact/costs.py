@@ -37,7 +37,8 @@ from dalembert.contact.tree_system import TreeFactor, TreeSystem, joint_axes
 from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
-from dalembert.scalar import Scalar, absolute, greatest, is_zero, maximum, minimum, select
+from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select
+from dalembert.scalar.row_sets import greatest
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3, Vec3
 
 

@@ -44,8 +44,8 @@ from dalembert.scalar import (
     maximum,
     select,
     sqrt,
-    sum_all,
 )
+from dalembert.scalar.row_sets import sum_all
 
 # The linear system H x = b, H = H_0 + D^T K D, where D x are the relative velocities of moving bodies that
 # touch each other, and K the sums of the Hessians of their points, 6 x 6 each.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, final
 
 from dalembert.algorithms.dense import dot
-from dalembert.contact.contacts import Contacts
+from dalembert.contact.contacts import Contacts, of_body, stack_bodies, standing_for
 from dalembert.contact.costs import Point
 from dalembert.contact.friction import EllipticHessian, PointHessian, PointVector
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
@@ -101,7 +101,9 @@ class PointSet:
         tree = system.axes.tree
         moving = [not system.is_driven(body) for body in range(len(system.carriers))]
         names = tuple(
-            dict.fromkeys((tree.standing_for(a), tree.standing_for(b)) for a, b in contacts.body_pairs.names)
+            dict.fromkeys(
+                (standing_for(tree, a), standing_for(tree, b)) for a, b in contacts.body_pairs.names
+            )
         )
         both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in names}
         near = contacts.near
@@ -109,7 +111,7 @@ class PointSet:
             return PointSet(contacts, system, laws, near, None, None, names)
         if False not in both:
             return PointSet(contacts, system, laws, None, near, MovingPairs.of(contacts, near), names)
-        moves = tree.stack(contacts.bodies, [*map(float, moving)], 0.0)
+        moves = stack_bodies(tree, contacts.bodies, [*map(float, moving)], 0.0)
         is_dynamic = lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] > 0.5
         grounded = near.where(lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] < 0.5)
         dynamic = near.where(is_dynamic)
@@ -204,7 +206,7 @@ class PointSet:
         return {body: self._of_body(sums, body) for body in sorted(both)}
 
     def _of_body(self, sums: Family[Value], body: int) -> Value:
-        return self.system.axes.tree.at(self.contacts.bodies, sums, body)
+        return of_body(self.system.axes.tree, self.contacts.bodies, sums, body)
 
     def _touching(self) -> list[int]:
         """Return the moving bodies that have points."""
@@ -226,4 +228,4 @@ class PointSet:
 def stack_motions(contacts: Contacts, system: TreeSystem, motion: TreeMotion) -> Family[Motion]:
     """Return the velocities of bodies and the world about the common origin as rows."""
     moving = [system.velocity(motion, body) for body in range(len(system.carriers))]
-    return system.axes.tree.stack(contacts.bodies, moving, Motion.zero())
+    return stack_bodies(system.axes.tree, contacts.bodies, moving, Motion.zero())

@@ -16,17 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeVar, final
+from typing import Final, NamedTuple, final
 
 from dalembert.algorithms.aligned import SAME_AS_ORIGINAL
 from dalembert.algorithms.integrators import from_centroidal, to_centroidal
 from dalembert.model.body import Body
 from dalembert.model.joints import Free, Joint, Planar
 from dalembert.model.tree import Tree
-from dalembert.scalar import Family, Rows, Scalar, Scalars, Time
+from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Motion, Placement
-
-T = TypeVar("T")
 
 
 class PrescribedMotion(NamedTuple):
@@ -160,18 +158,6 @@ class TreeAtTime(Tree):
             else body
             for body in original.bodies
         ]
-
-    def stack(self, rows: Rows, values: Sequence[T], last: T) -> Family[T]:
-        return self.original.stack(rows, values, last)
-
-    def at(self, rows: Rows, family: Family[T], body: int) -> T:
-        return self.original.at(rows, family, body)
-
-    def of_bodies(self, values: Sequence[T]) -> list[T]:
-        return self.original.of_bodies(values)
-
-    def standing_for(self, body: int) -> int:
-        return self.original.standing_for(body)
 
     def prescribe_clock(self, q: Scalars, given: PrescribedMotion | None) -> PrescribedMotion:
         """Return the motion of prescribed joints with that of the clock."""

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from dalembert.algorithms.dense import inner_product
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.contacts import Contacts
+from dalembert.contact.contacts import Contacts, stack_bodies
 from dalembert.contact.costs import (
     MIN_INVERSE_INERTIA,
     Point,
@@ -189,10 +189,10 @@ def _points(
     """Return the points of a step, and the normal impulses that bound friction at first."""
     system, dt = start.system, start.dt
     tree, bodies = system.axes.tree, contacts.bodies
-    inverse_tree_mass = tree.stack(bodies, inverse_tree_masses(tree), 0.0)
-    inverse_mass = tree.stack(bodies, point_inverse_masses(tree), 0.0)
+    inverse_tree_mass = stack_bodies(tree, bodies, inverse_tree_masses(tree), 0.0)
+    inverse_mass = stack_bodies(tree, bodies, point_inverse_masses(tree), 0.0)
     turns = contacts.turning is not None
-    inverse_inertia = tree.stack(bodies, turning_inverse_inertias(tree), 0.0) if turns else None
+    inverse_inertia = stack_bodies(tree, bodies, turning_inverse_inertias(tree), 0.0) if turns else None
     motions = stack_motions(contacts, system, system.motion(start.v)) if contacts.rebounds else None
 
     def law(row: Row) -> Point:
@@ -281,7 +281,7 @@ def _overlaps(
     q, _ = start.end(eta, travel)
     after, before = forward_kinematics(start.ahead, q), system.axes.poses
     displaced = _displacements(before, after, system.axes.origin)
-    moves = system.axes.tree.stack(contacts.bodies, displaced, Transform.identity())
+    moves = stack_bodies(system.axes.tree, contacts.bodies, displaced, Transform.identity())
 
     def overlap(row: Row) -> Scalar:
         arm, gap = points.laws[row].arm, contacts.points[row].gap

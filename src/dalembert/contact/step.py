@@ -67,7 +67,8 @@ from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Family, Scalar, Time, is_zero, maximum, minimum, select, sqrt, sum_all
+from dalembert.scalar import Family, Scalar, Time, is_zero, maximum, minimum, select, sqrt
+from dalembert.scalar.row_sets import sum_all
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
 

@@ -38,7 +38,8 @@ from dalembert.model.body import Body
 from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
-from dalembert.scalar import Scalar, at_first_row, is_one, is_zero
+from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.scalar.row_sets import at_first_row
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Transform, Vec3
 
 # Joint axes in one common frame: world axes about a point near the figure.

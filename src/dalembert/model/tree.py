@@ -7,7 +7,7 @@ large systems.
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -75,27 +75,6 @@ class Tree(ABC):
     fluid: Fluid | None = None
     """The fluid around the bodies, if there is one."""
 
-    # A tree may stand for the trees of a larger system that are alike, by wide numbers (`scalar.Rows.every`).
-    # Rows are those of the bodies of the whole system and, last, the world.
-
-    def stack(self, rows: Rows, values: Sequence[Result], last: Result) -> Family[Result]:
-        """Return as rows a value of each body, and `last` for the world."""
-        listed: list[Any] = [*values, last]
-        known = all(isinstance(value, float) for value in listed)
-        return rows.numbers(listed) if known else rows.stack(listed)
-
-    def at(self, rows: Rows, family: Family[Result], body: int) -> Result:
-        """Return the value that a body has in a family of such rows."""
-        return family.at(body)
-
-    def of_bodies(self, values: Sequence[Result]) -> list[Result]:
-        """Return for the bodies of this tree what is given for those of the whole system."""
-        return list(values)
-
-    def standing_for(self, body: int) -> int:
-        """Return the body that stands for one of the whole system, by its number there."""
-        return body
-
     def outward(self, step: Callable[[Body, Any], tuple[Any, Result]], base: Any) -> PerBody[Result]:
         """Visit the bodies from world to leaves with `step(body, carry) -> (carry, result)`.
 
@@ -161,3 +140,28 @@ class Tree(ABC):
                 for _, place, ratio in body.dependence.terms:
                     collected[place] = collected[place] + ratio * values[0]
         return collected
+
+
+class StandingTree(Tree):
+    """A tree that stands for the trees of a larger system that are alike, by wide numbers (`Rows.every`).
+
+    Rows are those of the bodies of the whole system and, last, the world.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def stack(self, rows: Rows, values: Sequence[Result], last: Result) -> Family[Result]:
+        """Return as rows a value of each body, and `last` for the world."""
+
+    @abstractmethod
+    def at(self, rows: Rows, family: Family[Result], body: int) -> Result:
+        """Return the value that a body has in a family of such rows."""
+
+    @abstractmethod
+    def of_bodies(self, values: Sequence[Result]) -> list[Result]:
+        """Return for the bodies of this tree what is given for those of the whole system."""
+
+    @abstractmethod
+    def standing_for(self, body: int) -> int:
+        """Return the body that stands for one of the whole system, by its number there."""

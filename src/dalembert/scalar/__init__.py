@@ -15,20 +15,7 @@ from dalembert.scalar.kinds import FLOAT as _FLOAT
 from dalembert.scalar.kinds import Scalar, ScalarFunctions, Scalars, Table, Time, as_table, register
 from dalembert.scalar.kinds import find as _find
 from dalembert.scalar.kinds import functions_of as _functions
-from dalembert.scalar.row_sets import (
-    Family,
-    Linked,
-    Named,
-    Row,
-    Rows,
-    Source,
-    Write,
-    at_first_row,
-    greatest,
-    rows,
-    rows_of,
-    sum_all,
-)
+from dalembert.scalar.row_sets import Family, Linked, Named, Row, Rows, Source, Write, rows
 
 __all__ = [
     "Family",
@@ -45,12 +32,10 @@ __all__ = [
     "absolute",
     "acos",
     "asin",
-    "at_first_row",
     "atan2",
     "cos",
     "exp",
     "floor",
-    "greatest",
     "is_one",
     "is_zero",
     "literal",
@@ -64,11 +49,9 @@ __all__ = [
     "minimum",
     "register",
     "rows",
-    "rows_of",
     "select",
     "sin",
     "sqrt",
-    "sum_all",
     "tan",
 ]
 

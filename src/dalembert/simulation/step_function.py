@@ -55,8 +55,8 @@ from dalembert.scalar import (
     maximum,
     minimum,
     select,
-    sum_all,
 )
+from dalembert.scalar.row_sets import sum_all
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
