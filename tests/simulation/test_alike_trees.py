@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,18 @@ def loose() -> da.Model:
     return builder.build().with_ground(friction=0.5)
 
 
+def rough() -> da.Model:
+    """Loose bodies that rebound, whose surfaces resist turning."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
+    for k in range(7):
+        shape = da.shapes.Box((0.1, 0.08, 0.05 + 0.01 * k)) if k % 2 else da.shapes.Sphere(0.05)
+        shape = replace(shape, friction=(0.6, 0.02, 0.001), condim=6, restitution=0.1 * k)
+        builder.add_body(
+            f"part{k}", "world", da.Free(), inertia=shape.inertia(mass=0.3 + 0.1 * k), shapes=[shape]
+        )
+    return builder.build().with_ground(friction=0.5)
+
+
 def pile(model: da.Model, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """A moving pile: trees above each other, turned and thrown at random."""
     rng = np.random.default_rng(seed)
@@ -114,7 +127,7 @@ def check_alike(one: Any, other: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("make", [loose, crawlers])
+@pytest.mark.parametrize("make", [loose, crawlers, rough])
 @pytest.mark.parametrize("law", ["rigid", "compliant"])
 def test_steps_are_those_of_code_for_each_tree(monkeypatch: pytest.MonkeyPatch, make: Any, law: str) -> None:
     """Bodies of different masses, with and without joints, among others that have no like."""
