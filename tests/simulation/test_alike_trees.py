@@ -166,6 +166,18 @@ def test_trees_are_alike_that_differ_in_numbers_only(monkeypatch: pytest.MonkeyP
     assert apart == sorted([boxes, [walking[0], walking[2]], [walking[1]], [first["flap"]]])
 
 
+def test_trees_that_gears_tie_to_each_other_are_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike_trees, "MIN_ALIKE_VARIABLES", 1)
+    builder = da.ModelBuilder()
+    add_boxes(builder, 3)
+    solid = da.RigidInertia(1.0, (0.0, 0.0, 0.0), np.diag([1.0, 1.0, 1.0]))
+    for name in ("driver", "follower"):
+        builder.add_body(name, "world", da.Revolute((0, 0, 1)), inertia=solid)
+    assert alike_trees.alike_trees(builder.build()) is not None
+    builder.add_coupling("gear", {"driver": 1.0, "follower": 2.0})
+    assert alike_trees.alike_trees(builder.build()) is None
+
+
 def stirred(model: da.Model, law: Any, *, samples: int = 5, **more: Any) -> Any:
     """Samples in which external forces, values of a body given at run time, and resets differ."""
     rng = np.random.default_rng(2)

@@ -65,12 +65,14 @@ def alike_trees(
     `driven`: velocity variables with motors, which alike trees have in the same places; `given`: those of
     prescribed joints, whose trees have no like.
 
-    Where constraints, springs or a fluid act on trees, these are told from each other, and so are trees with
-    joints that depend on time.
+    There are none where constraints, springs, a fluid or gears between trees act, and a tree with a joint
+    that depends on time has no like.
     """
     if tree.loops or tree.constraints or tree.closure is not None or tree.springs or tree.fluid is not None:
         return None
     roots = root_bodies(tree)
+    if any(_follows_another(tree, own) for own in roots):
+        return None
     kinds: dict[Any, list[int]] = {}
     for number, own in enumerate(roots):
         moves = given.isdisjoint(_variables(tree, own, "v_slice"))
@@ -102,25 +104,24 @@ def _kind(tree: Tree, bodies: Sequence[int], driven: Sequence[int]) -> Any:
         body = tree.bodies[k]
         if body.joint.time_dependent:
             return None
-        terms = _relative(body, places)
-        if terms is None:
-            return None
         parent = -1 if body.parent == WORLD else bodies.index(body.parent)
         bounded = tuple(literal(x) is None or math.isfinite(x) for x in leaves(_ends(body)))
         zeros = tuple(scalar.is_zero(x) for x in leaves((body.armature, _resistances(body))))
-        found.append((parent, structure_of(body), terms, bounded, zeros))
+        found.append((parent, structure_of(body), _relative(body, places), bounded, zeros))
     return tuple(found)
 
 
-def _relative(body: Body, places: dict[str, list[int]]) -> tuple[Any, ...] | None:
-    """Return the terms of a coupling by the places of their variables in the tree; None if it follows another
-    tree."""
-    if body.dependence is None:
-        return ()
-    terms = body.dependence.terms
-    if any(q not in places["q"] or v not in places["v"] for q, v, _ in terms):
-        return None
+def _relative(body: Body, places: dict[str, list[int]]) -> tuple[Any, ...]:
+    """Return the terms of a coupling by the places of their variables in the tree."""
+    terms = () if body.dependence is None else body.dependence.terms
     return tuple((places["q"].index(q), places["v"].index(v), ratio) for q, v, ratio in terms)
+
+
+def _follows_another(tree: Tree, bodies: Sequence[int]) -> bool:
+    """Return whether a joint of a tree follows joints of another tree."""
+    own = set(_variables(tree, bodies, "v_slice"))
+    followed = (tree.bodies[k].dependence for k in bodies)
+    return any(v not in own for item in followed if item is not None for _, v, _ in item.terms)
 
 
 def _resistances(body: Body) -> tuple[Any, ...]:
