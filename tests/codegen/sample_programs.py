@@ -163,12 +163,18 @@ def chain_loops(count: int, seed: int = 0) -> Program:
     )
 
 
+def run_arrays(kernel, inputs, outputs, *, threads: bool = True) -> int:
+    """The first row that a kernel refuses of arrays (rows, size), whose rows have adjacent elements."""
+    places = [[(array.ctypes.data, array.strides[0]) for array in side] for side in (inputs, outputs)]
+    return kernel.run(*places, len([*inputs, *outputs][0]), threads=threads)
+
+
 def run(kernel, arrays: dict[str, np.ndarray], *, threads: bool = False) -> dict[str, np.ndarray]:
     """The outputs of a kernel for a batch of rows."""
     rows = len(next(iter(arrays.values())))
     outputs = [np.full((rows, size), np.nan, dtype=kernel.info.dtype) for _, size in kernel.info.outputs]
     inputs = [arrays[name] for name, _ in kernel.info.inputs]
-    assert kernel.run_arrays(inputs, outputs, threads=threads) == -1
+    assert run_arrays(kernel, inputs, outputs, threads=threads) == -1
     return {name: output for (name, _), output in zip(kernel.info.outputs, outputs)}
 
 

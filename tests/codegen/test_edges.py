@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.codegen.sample_programs import run_arrays
 
 from dalembert.codegen import compile_program, host_levels
 from dalembert.tracing.expression import Address
@@ -95,6 +96,6 @@ def test_edges(name, lanes):
     inputs = [rng.uniform(-1.0, 1.0, size=(9, spec.size)) for spec in program.inputs]
     for level in host_levels():
         outputs = [np.full((9, spec.size), 7.0) for spec in program.outputs]
-        assert compile_program(program, lanes=lanes, level=level).run_arrays(inputs, outputs) == -1
+        assert run_arrays(compile_program(program, lanes=lanes, level=level), inputs, outputs) == -1
         for output, values in zip(outputs, expected(*inputs), strict=True):
             assert np.array_equal(output, values, equal_nan=True), f"{name}, {lanes} lanes, {level}"

@@ -8,7 +8,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.codegen.sample_programs import chain_loops, every_operation, random_straight, straight, wide_output
+from tests.codegen.sample_programs import (
+    chain_loops,
+    every_operation,
+    random_straight,
+    run_arrays,
+    straight,
+    wide_output,
+)
 
 from dalembert.codegen import outlining
 from dalembert.codegen.cpu import llvm_function as emit_llvm
@@ -35,7 +42,7 @@ def results(program: Program, lanes: int, dtype: str = "float64") -> tuple[int, 
     rng = np.random.default_rng(1)
     inputs = [rng.uniform(-1.0, 1.0, (21, spec.size)).astype(dtype) for spec in program.inputs]
     outputs = [np.full((21, spec.size), np.nan, dtype) for spec in program.outputs]
-    refused = load_object(info, codes, tables).run_arrays(inputs, outputs)
+    refused = run_arrays(load_object(info, codes, tables), inputs, outputs)
     return refused, [output.tobytes() for output in outputs]
 
 

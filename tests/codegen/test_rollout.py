@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.codegen.sample_programs import bits, chain_loops, random_straight, straight
+from tests.codegen.sample_programs import bits, chain_loops, random_straight, run_arrays, straight
 from tests.tracing.test_row_loops import N, collected, relaxed, springs
 
 from dalembert.codegen import (
@@ -126,7 +126,7 @@ def _one_by_one(kernel, rollout, given, rows, steps):
                 for name, _ in info.inputs
             ]
             outs = [array[row : row + 1, step] for array in outputs]
-            if kernel.run_arrays(ins, outs) >= 0 and refused[row] < 0:
+            if run_arrays(kernel, ins, outs) >= 0 and refused[row] < 0:
                 refused[row] = step
         for name, number in rollout.carried:
             state[name] = outputs[number][:, step]
@@ -233,7 +233,7 @@ def test_kernels_of_one_step_and_of_many_are_not_mixed_up():
     many, one = (compile_program(program, rollout=each) for each in (rollout, None))
     arrays = [np.zeros((4, 5)) for _ in range(4)]
     with pytest.raises(ArgumentError, match="takes many steps"):
-        many.run_arrays(arrays[:2], arrays[2:])
+        run_arrays(many, arrays[:2], arrays[2:])
     places = [StepArray(address_of(array), array.strides[0]) for array in arrays]
     with pytest.raises(ArgumentError, match="takes one step"):
         BoundSteps(one, places[:2], places[2:], 4)

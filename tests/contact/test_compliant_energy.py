@@ -55,14 +55,14 @@ def test_limbs_that_a_falling_trunk_hits_gain_no_energy():
     q[:, 2], v[:, 5] = 0.6, -4.0
     q[:, 3:7] = rng.normal(size=(n, 4))
     q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1)[:, None]
-    found = da.rollout(model, q, v, steps=200, dt=0.005, contact="compliant")
-    energy = da.dynamics.kinetic_energy(model, found.q, found.v) + da.dynamics.potential_energy(
-        model, found.q
-    )
-    rises = energy.max(axis=1) - energy[:, 0]
-    assert not found.failed.any()
-    assert (rises / energy[:, 0]).max() < 1e-3
-    assert -found.contacts.gap.min() < 0.08
+    for part in np.split(np.arange(n), 4):  # the contacts of all would take 300 MB
+        found = da.rollout(model, q[part], v[part], steps=200, dt=0.005, contact="compliant")
+        kinetic = da.dynamics.kinetic_energy(model, found.q, found.v)
+        energy = kinetic + da.dynamics.potential_energy(model, found.q)
+        rises = energy.max(axis=1) - energy[:, 0]
+        assert not found.failed.any()
+        assert (rises / energy[:, 0]).max() < 1e-3
+        assert -found.contacts.gap.min() < 0.08
 
 
 def test_contact_gives_no_more_than_springs_lose_whatever_is_cut(monkeypatch):

@@ -8,7 +8,6 @@ what statics tells: forces, and the pose wherever friction leaves one pose only.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,7 @@ def test_flight_is_that_of_mujoco(seed: int) -> None:
     assert np.abs(ours.v[1:] - v_peer).max() < 1e-6
 
 
-@cache
+@pytest.fixture(scope="module")
 def let_go() -> tuple[da.Trajectory, Array]:
     """8 s of the held figure from all turns: ours, and MuJoCo's last states."""
     q = np.tile(humanoid.standing(), (len(TURNS), 1))
@@ -83,7 +82,7 @@ def let_go() -> tuple[da.Trajectory, Array]:
     contact = da.contact.Rigid(pairs=humanoid.floor_pairs())
     ours = da.rollout(humanoid.held(), q, v, steps=STEPS, dt=DT, contact=contact)
     peer = humanoid.hold(humanoid.peer(DT))
-    return ours, humanoid.peer_rollouts(peer, humanoid.peer_states(peer, q, v), STEPS)[:, -1]
+    return ours, humanoid.peer_rollouts(peer, humanoid.peer_states(peer, q, v), STEPS)[:, -1].copy()
 
 
 def peer_contacts(state: Array) -> tuple[int, float]:
@@ -100,9 +99,9 @@ def peer_contacts(state: Array) -> tuple[int, float]:
 
 
 @pytest.mark.parametrize("name", TURNS)
-def test_floor_bears_the_weight(name: str) -> None:
+def test_floor_bears_the_weight(let_go: tuple[da.Trajectory, Array], name: str) -> None:
     """TOD-CONTACT: normal forces sum to m g on both sides; 1e-3, as the upright figure still sways."""
-    ours, last = let_go()
+    ours, last = let_go
     k = list(TURNS).index(name)
     weight = humanoid.figure().total_mass * 9.81
     assert ours.contacts is not None
@@ -111,10 +110,10 @@ def test_floor_bears_the_weight(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ONE_REST)
-def test_rest_is_that_of_mujoco(name: str) -> None:
+def test_rest_is_that_of_mujoco(let_go: tuple[da.Trajectory, Array], name: str) -> None:
     """TOD-CONTACT: the height within the 2 mm that MuJoCo's surfaces give way, joints within 5 mrad, the same
     number of contacts; here, whatever is nearer than 0.1 mm touches."""
-    ours, last = let_go()
+    ours, last = let_go
     k = list(TURNS).index(name)
     q, _ = humanoid.own_states(humanoid.peer(DT), last[k])
     assert ours.contacts is not None

@@ -449,14 +449,15 @@ def test_the_humanoid_hardly_sinks_in():
     q[2:, 2], q[2:, 3:7] = 1.3, turned / np.linalg.norm(turned, axis=1, keepdims=True)
     v[2:] = rng.normal(size=(62, model.nv))
     gains = np.eye(64)[:, :1] * np.r_[np.zeros(6), np.ones(model.nv - 6)]
-    servo = da.control.Servo(kp=2000.0 * gains, kd=100.0 * gains)
-    found = da.rollout(model, q, v, servo, 600, 0.002, contact=law, observe="momentum")
-    assert found.contacts.gap.min() > -5e-4
-    assert not found.failed.any()
-    assert np.all(found.q[1:, -1, 2] < 0.6 * q[0, 2])
-    pushed = found.contacts.force[..., 2].sum(axis=(1, 2)) * 0.002
-    gained = np.diff(found.observed["momentum"][:, [0, -1], 5], axis=1)[:, 0]
-    np.testing.assert_allclose(pushed, 75.0 * G * 1.2 + gained, rtol=0.02)
+    for part in np.split(np.arange(64), 4):  # the contacts of all would take 400 MB
+        servo = da.control.Servo(kp=2000.0 * gains[part], kd=100.0 * gains[part])
+        found = da.rollout(model, q[part], v[part], servo, 600, 0.002, contact=law, observe="momentum")
+        assert found.contacts.gap.min() > -5e-4
+        assert not found.failed.any()
+        assert np.all(found.q[part > 0, -1, 2] < 0.6 * q[0, 2])
+        pushed = found.contacts.force[..., 2].sum(axis=(1, 2)) * 0.002
+        gained = np.diff(found.observed["momentum"][:, [0, -1], 5], axis=1)[:, 0]
+        np.testing.assert_allclose(pushed, 75.0 * G * 1.2 + gained, rtol=0.02)
 
 
 @pytest.mark.parametrize("law", ["rigid", "compliant"])

@@ -318,5 +318,9 @@ def test_sensors_that_do_not_fit_are_refused():
         da.Simulation(model, sensors=[Imu("ball"), Imu("world")])
     with pytest.raises(ArgumentError, match="taken"):
         da.rollout(model, model.neutral(), np.zeros(6), steps=1, observe={"energy": Imu("ball")})
+    with pytest.raises(ArgumentError, match="contact_wrenches"):
+        da.Simulation(
+            model, contact="rigid", sensors=[Reading(lambda end: end.contact_forces(["ball"])[0][1])]
+        )
     with pytest.raises(ModelError, match="JointWrench"):
         da.Simulation(da.models.four_bar(), sensors=[JointWrench()])

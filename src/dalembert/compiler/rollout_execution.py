@@ -403,9 +403,11 @@ class StepsInPlace:
         recipe, self.batch = kernels.recipe, carried.batch
         self._kernels, self._carried, self._spare = kernels, carried, carried.like()
         self._count = math.prod(self.batch)
-        if outputs is None:
-            outputs = [np.zeros((*self.batch, *item.shape)) for item in kernels.results()]
-        self.outputs = tuple(outputs)
+        own = {number: self._spare.arrays[name] for name, number in rollout.carried}
+        self.outputs = tuple(
+            own[k] if k in own else np.zeros((*self.batch, *item.shape)) if outputs is None else outputs[k]
+            for k, item in enumerate(kernels.results())
+        )
         self._kernel = kernels.kernel("scalar" if self._count == 1 else "lanes")
         self._arrays = [
             carried.arrays[item.name] if item.name in carried.arrays else given[item.name]

@@ -109,19 +109,7 @@ class Simulation:
         seed: npt.ArrayLike = 0,
         check: Check = None,
     ) -> None:
-        if not isinstance(model, Model):
-            raise no_model("Simulation", model)
-        if parameters is not None and not isinstance(parameters, Mapping):
-            raise DtypeError(
-                f"Simulation: parameters is a dict of values by name, got {type(parameters).__name__}"
-            )
-        if controls is not None and not (callable(controls) or isinstance(controls, Servo | Actuators)):
-            raise DtypeError(
-                f"Simulation: controls is {type(controls).__name__}; give a Servo, Actuators or a policy, or "
-                "None, and arrays of joint forces to simulation.step"
-            )
-        require_choice("external_frame", external_frame or "body", FORCE_FRAMES)
-        require_choice("check", check or "raise", CHECKS)
+        _check_arguments(model, controls, external_frame, parameters, check)
         self.model: Final = model
         self._check, self._frame = check or "raise", external_frame or "body"
         self._in_torch = "torch" in (library_of(q), library_of(v))
@@ -158,13 +146,14 @@ class Simulation:
         self._follows_start = isinstance(controls, Servo) and controls.q_ref is None
         arrays |= _control_arrays(controls, plan, arrays["q"])
         self._make(arrays, seed)
-        self._finish_start(..., check=self._check)
+        self._finish_start()
 
-    def _make(self, arrays: dict[str, Array], seed: object) -> None:
+    def _make(self, arrays: dict[str, Array], seed: npt.ArrayLike) -> None:
         """Make the memory of all samples, bind the steps to it, and keep the start."""
         plan, model = self._plan, self.model
         own = plan.argument_shapes | {name: np.shape(model.value(name)) for name in self._parameters}
         axes = {name: value.shape[: value.ndim - len(own[name])] for name, value in arrays.items()}
+        axes["seed"] = np.asarray(seed).shape
         batch = batch_of({name: shape for name, shape in axes.items() if shape})
         keys = stream_keys(seed, batch)
         if plan.sensors.draws:
@@ -470,13 +459,13 @@ class Simulation:
         start = self._blocks["start"][key]
         return bad | require_closed_loops(self.model, q, v, start, values, flag=self._check == "flag")
 
-    def _finish_start(self, key: Any, *, check: str) -> None:
+    def _finish_start(self) -> None:
         """Move prescribed joints where they begin, check the start and keep it."""
         blocks, prescription = self._blocks, self._plan.prescription
         if prescription is not None:
             found = prescription.starts(self.model, blocks["start"], blocks["q"], blocks["v"])
             blocks["q"][...], blocks["v"][...] = found
-        bad = self._check_rows(blocks["q"], blocks["v"], key)
+        bad = self._check_rows(blocks["q"], blocks["v"], ...)
         blocks["fault"][bad] = CAUSES.index(REJECTED)
         blocks.keep_start()
 
@@ -529,6 +518,25 @@ class _Blocks:
     def copies(self) -> dict[str, Array]:
         """Return copies of all arrays."""
         return {name: array.copy() for name, array in self.all().items()}
+
+
+def _check_arguments(
+    model: object, controls: object, external_frame: str | None, parameters: object, check: str | None
+) -> None:
+    """Refuse arguments of the wrong kind."""
+    if not isinstance(model, Model):
+        raise no_model("Simulation", model)
+    if parameters is not None and not isinstance(parameters, Mapping):
+        raise DtypeError(
+            f"Simulation: parameters is a dict of values by name, got {type(parameters).__name__}"
+        )
+    if controls is not None and not (callable(controls) or isinstance(controls, Servo | Actuators)):
+        raise DtypeError(
+            f"Simulation: controls is {type(controls).__name__}; give a Servo, Actuators or a policy, or "
+            "None, and arrays of joint forces to simulation.step"
+        )
+    require_choice("external_frame", external_frame or "body", FORCE_FRAMES)
+    require_choice("check", check or "raise", CHECKS)
 
 
 def _numbers(name: str, given: Any, own: tuple[int, ...]) -> Array:

@@ -1,4 +1,4 @@
-"""What sensors are made of: the end of a step, random numbers, and the reading of all sensors in a step.
+"""Reading of sensors: this module has the end of a step, random numbers, and how a step reads its sensors.
 
 Random numbers come from counters: number n of sample s is a function of (seed, s, n), the same bits however
 samples are batched and calls are cut. That function is a Feistel network over two words L, R of 26 bits,
@@ -43,7 +43,7 @@ WORD: Final = float(1 << 26)
 KEY_STEP: Final = 16180339.0
 """The difference of keys from round to round: digits without pattern, those of the golden ratio."""
 
-ROUNDS: Final = 10
+FEISTEL_ROUNDS: Final = 10
 """Six pass tests of pairs of neighbouring counters, keys and places in 64 x 64 classes of 2^20 numbers."""
 
 DRAWS_APART: Final = 1024
@@ -75,7 +75,7 @@ def uniform_pair(key: Sequence[Scalar], counter: Scalar, place: int) -> tuple[Sc
     high = floor(counter * (1.0 / WORD))
     left, right = counter - high * WORD, float(place) + high * float(1 << 20)
     a, b = key
-    for _ in range(ROUNDS):
+    for _ in range(FEISTEL_ROUNDS):
         middle = floor(_word(left + a) * _word(left + a) * 2.0**-13)
         left, right = _word(right + middle), left  # (1)
         a, b = _word(b + KEY_STEP), a
@@ -176,6 +176,25 @@ class ContactForces:
         return found
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class ContactWrenches:
+    """The contact forces of a step where they are known as a wrench on each body alone."""
+
+    wrenches: Sequence[Force]
+
+    def of_bodies(self, count: int) -> list[Force]:
+        """Return the wrench on each body about the world's origin, along world axes."""
+        return list(self.wrenches)
+
+    def of_parts(self, model: Model, names: Sequence[str]) -> list[tuple[Vec3, Scalar]]:
+        """Refuse to tell forces of shapes and normal forces."""
+        raise ArgumentError(
+            "a Reading has the contact_wrenches of bodies; give a ContactForce or a Touch beside it for "
+            "forces of shapes and normal forces"
+        )
+
+
 def _side(side: Any) -> tuple[int, int]:
     return side.body, side.number
 
@@ -209,7 +228,7 @@ class StepEnd:
     v_start: Sequence[Scalar]
     tau: Sequence[Scalar]
     controls: Sequence[Scalar] = ()
-    contact: ContactForces | None = None
+    contact: ContactForces | ContactWrenches | None = None
     external: Sequence[Sequence[Scalar]] = ()
     external_frame: str = "body"
 

@@ -22,7 +22,7 @@ from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, logical_and, rows, select, sqrt
-from dalembert.simulation.sensing import Draw, Sensor, SensorSet, StepEnd
+from dalembert.simulation.sensing import ContactWrenches, Draw, Sensor, SensorSet, StepEnd
 from dalembert.spatial import Force, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -454,10 +454,8 @@ class Reading(Sensor):
 
         def call(model: Model, *arrays: Any) -> Any:
             found = dict(zip(shapes, arrays, strict=True))
-            wrenches = [Force.of(six) for six in found.pop("contact_wrenches")]
-            end = StepEnd(model, **found)
-            end.__dict__["contact_wrenches"] = wrenches
-            return self.of(end)
+            touch = ContactWrenches([Force.of(six) for six in found.pop("contact_wrenches")])
+            return self.of(StepEnd(model, **found, contact=touch))
 
         arguments = [ArrayArgument(name, shape) for name, shape in shapes.items()]
         recorded = record_function("reading", self.of, model, arguments, parameters, call)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.codegen.gpu.host_kernel import HostKernel
 from tests.codegen.gpu.launching import SM90
-from tests.codegen.sample_programs import bits
+from tests.codegen.sample_programs import bits, run_arrays
 from tests.conformance import models
 from tests.conformance.backends import arrays_of, draw_states
 from tests.conformance.enrolment import ENROLLED, Enrolled
@@ -31,7 +31,7 @@ def test_kernels_compute_what_the_cpu_does(entry: Enrolled):
     inputs = [np.ascontiguousarray(array.reshape(SAMPLES, -1), np.float64) for array in given]
     wanted = [np.full((SAMPLES, spec.size), 7.0) for spec in program.outputs]
     found = [np.full((SAMPLES, spec.size), 9.0) for spec in program.outputs]
-    assert kernels.kernel("scalar").run_arrays(inputs, wanted) == -1
+    assert run_arrays(kernels.kernel("scalar"), inputs, wanted) == -1
     kernel = HostKernel(emit_gpu(program, bits=64, architecture=SM90))
     arrays = [(array.ctypes.data, array.strides[0]) for array in (*inputs, *found)]
     assert kernel.run(arrays, SAMPLES) == -1

@@ -17,6 +17,7 @@ from tests.codegen.sample_programs import (
     random_inputs,
     random_straight,
     run,
+    run_arrays,
     straight,
     wide_output,
 )
@@ -151,7 +152,7 @@ def test_enrolled_algorithms_in_parts_compute_what_the_cpu_does(entry, parts):
     inputs = [np.ascontiguousarray(array.reshape(samples, -1), np.float64) for array in given]
     wanted = [np.full((samples, spec.size), 7.0) for spec in program.outputs]
     found = [np.full((samples, spec.size), 9.0) for spec in program.outputs]
-    assert compile_program(program, lanes=1).run_arrays(inputs, wanted) == -1
+    assert run_arrays(compile_program(program, lanes=1), inputs, wanted) == -1
     layout = Layout(block=32 * parts, parts=parts, values=40, shared=100 * 1024)
     kernel = HostKernel(emit_gpu(program, bits=64, architecture=SM90, layout=layout))
     arrays = [(array.ctypes.data, array.strides[0]) for array in (*inputs, *found)]

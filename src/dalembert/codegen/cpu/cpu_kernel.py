@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -170,36 +170,8 @@ class CpuKernel:
         """Return the first word of scratch memory: whether results bypass the caches; -1 for none."""
         return int(rows * self.info.streamed_bytes >= STREAMED_BATCH) if self.info.streamed_bytes else -1
 
-    def run_arrays(
-        self, inputs: Sequence[npt.NDArray[Any]], outputs: Sequence[npt.NDArray[Any]], *, threads: bool = True
-    ) -> int:
-        """Compute from arrays (rows, size), which must have the kernel's type and adjacent elements."""
-        rows = {len(array) for array in (*inputs, *outputs)}
-        if len(rows) != 1:
-            raise ShapeError(f"arrays of a batch need the same number of rows, got {sorted(rows)}")
-        for array, (name, size) in zip(
-            (*inputs, *outputs), self.info.inputs + self.info.outputs, strict=True
-        ):
-            if array.dtype != self.info.dtype or array.shape[1:] != (size,):
-                raise ShapeError(
-                    f"array {name!r}: expected (rows, {size}) of {self.info.dtype}, "
-                    f"got {array.shape} of {array.dtype}"
-                )
-            if size > 1 and array.strides[1] != array.itemsize:
-                raise ShapeError(
-                    f"array {name!r}: elements of a row must be adjacent, got strides {array.strides}"
-                )
-        return self.run(
-            [(array.ctypes.data, array.strides[0]) for array in inputs],
-            [(array.ctypes.data, array.strides[0]) for array in outputs],
-            rows.pop(),
-            threads=threads,
-        )
 
-
-@final
-@dataclass(frozen=True, slots=True)
-class StepArray:
+class StepArray(NamedTuple):
     """Memory of an array: its address, the bytes between rows, the bytes between steps."""
 
     address: int
@@ -229,10 +201,7 @@ class BoundSteps:
         self._kernel, self._inputs, self._rows = kernel, count, rows
         self._farther = np.zeros(rows, np.int64)
         order = StepArray(int(self._farther.ctypes.data), self._farther.itemsize)
-        arrays = (*inputs, *outputs, order)
-        self._bases = [array.address for array in arrays]
-        self._row_bytes = [array.row for array in arrays]
-        self._step_bytes = [array.step for array in arrays]
+        self._bases, self._row_bytes, self._step_bytes = zip(*inputs, *outputs, order, strict=True)
         self._streamed = kernel.streams_results(rows)
         bases, by_row, by_step = (
             kernel.numbers(*numbers) for numbers in (self._bases, self._row_bytes, self._step_bytes)

@@ -27,15 +27,15 @@ from dalembert.scalar import (
 )
 from dalembert.spatial import Vec3
 
-PARALLEL: Final = 1e-12
+LEAST_COMPONENT: Final = 1e-12
 """Components of a direction below this count as this."""
 
-BEYOND: Final = 1e-9
+CROSSING_MARGIN: Final = 1e-9
 """How far [cells] beyond a crossing the next triangle is looked up."""
 
 
 def way_to(shapes: Sequence[Shape], o: Vec3, d: Vec3, reach: float) -> Scalar:
-    """Return the way t [m] of a ray to the first of some shapes of the world, `reach` if there is none."""
+    """Return the way t [m] of a ray to the first of some shapes, `reach` where it meets nothing."""
     found: Scalar = reach
     for shape in shapes:
         X = shape.placement.as_transform()
@@ -57,7 +57,7 @@ def visible_shapes(shapes: Sequence[Shape]) -> list[Shape]:
 
 
 def _plane(shape: Plane, o: Vec3, d: Vec3, reach: float) -> Scalar:
-    down = maximum(-d.z, PARALLEL)
+    down = maximum(-d.z, LEAST_COMPONENT)
     return select(o.z <= 0.0, 0.0, select(d.z < 0.0, minimum(o.z / down, reach), reach))
 
 
@@ -88,7 +88,7 @@ def _height_field(shape: HeightField, o: Vec3, d: Vec3, reach: float) -> Scalar:
         follows = minimum(follows, reach)
         middle: Vec3 = o + d * (0.5 * (t + follows))
         n, distance = terrain.plane_under(o, middle)
-        sinks = maximum(-n.dot(d), PARALLEL)
+        sinks = maximum(-n.dot(d), LEAST_COMPONENT)
         here = select(n.dot(d) < 0.0, distance / sinks, reach)
         under = distance + n.dot(d) * t <= 0.0
         way = select(under, t, here)
@@ -103,12 +103,12 @@ def _height_field(shape: HeightField, o: Vec3, d: Vec3, reach: float) -> Scalar:
 def _crossing(x: Scalar, rate: Scalar) -> Scalar:
     """Return the way from x to the next whole number."""
     speed = absolute(rate)
-    along = select(rate < 0.0, -x, x) + BEYOND
-    return (floor(along) + 1.0 - along + BEYOND) / maximum(speed, PARALLEL)
+    along = select(rate < 0.0, -x, x) + CROSSING_MARGIN
+    return (floor(along) + 1.0 - along + CROSSING_MARGIN) / maximum(speed, LEAST_COMPONENT)
 
 
 def _not_zero(x: Scalar) -> Scalar:
-    return select(absolute(x) < PARALLEL, PARALLEL, x)
+    return select(absolute(x) < LEAST_COMPONENT, LEAST_COMPONENT, x)
 
 
 _WAYS: Final[dict[type[Shape], Callable[[Any, Vec3, Vec3, float], Scalar]]] = {
