@@ -178,6 +178,19 @@ def test_trees_that_gears_tie_to_each_other_are_no_rows(monkeypatch: pytest.Monk
     assert alike_trees.alike_trees(builder.build()) is None
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+def test_a_sample_has_the_same_bits_alone_and_in_a_batch(monkeypatch: pytest.MonkeyPatch, law: str) -> None:
+    monkeypatch.setattr(alike_trees, "MIN_ALIKE_VARIABLES", 1)
+    model = loose()
+    q, v = (np.array(part) for part in zip(*(pile(model, seed) for seed in range(6)), strict=True))
+    many = da.rollout(model, q, v, steps=STEPS, dt=DT, contact=law)
+    for k in (0, 3, 5):
+        alone = da.rollout(model, q[k], v[k], steps=STEPS, dt=DT, contact=law)
+        assert np.array_equal(alone.q, many.q[k])
+        assert np.array_equal(alone.v, many.v[k])
+
+
 def stirred(model: da.Model, law: Any, *, samples: int = 5, **more: Any) -> Any:
     """Samples in which external forces, values of a body given at run time, and resets differ."""
     rng = np.random.default_rng(2)
@@ -272,6 +285,43 @@ def test_trees_that_move_as_given_stay_themselves(monkeypatch: pytest.MonkeyPatc
     check_alike(one, other)
     np.testing.assert_allclose(one.tau, other.tau, rtol=0.0, atol=1e-7 * np.abs(other.tau).max())
     assert np.abs(other.tau).max() > 20.0
+
+
+def linkage() -> da.Model:
+    """A four-bar linkage above loose bodies, which it meets."""
+    builder = da.ModelBuilder(gravity=(0.0, 0.0, -9.81))
+    add_boxes(builder, 4)
+    bars = da.models.four_bar()
+    for body in bars.bodies:
+        parent = "world" if body.parent < 0 else bars.bodies[body.parent].name
+        bar = da.shapes.Sphere(0.05)
+        builder.add_body(
+            body.name, parent, body.joint, placement=body.placement, inertia=body.inertia, shapes=[bar]
+        )
+    for loop in bars.loops:
+        ends = ["world" if k < 0 else bars.bodies[k].name for k in (loop.predecessor, loop.successor)]
+        places = loop.placement_predecessor, loop.placement_successor
+        builder.add_loop(loop.name, *ends, loop.joint, *places)
+    add_boxes(builder, 3, name="more")
+    return builder.build().with_ground(friction=0.5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("law", ["rigid", "compliant"])
+def test_a_linkage_among_rows_stays_closed(monkeypatch: pytest.MonkeyPatch, law: str) -> None:
+    def run(model: da.Model) -> Any:
+        assert alike_trees.alike_trees(model) is None or alike_trees.MIN_ALIKE_VARIABLES == 1
+        q, v = pile(model)
+        q, v = da.constraints.close_loops(model, q, v)
+        return da.rollout(
+            model, q, v, steps=25, dt=DT, contact=law, observe=["constraint_error"], record_contacts=False
+        )
+
+    one, other = both(monkeypatch, linkage, run)
+    check_alike(one, other)
+    open_by, wanted = (np.abs(motion.observed["constraint_error"]).max() for motion in (one, other))
+    assert open_by == pytest.approx(wanted, rel=1e-6)
+    assert np.abs(one.q[-1, 28:32] - one.q[0, 28:32]).max() > 0.1  # the linkage moves
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -65,18 +65,19 @@ def alike_trees(
     `driven`: velocity variables with motors, which alike trees have in the same places; `given`: those of
     prescribed joints, whose trees have no like.
 
-    There are none where constraints, springs, a fluid or gears between trees act, and a tree with a joint
-    that depends on time has no like.
+    There are none where user constraints, springs, a fluid or gears between trees act; a tree with a loop, or
+    with a joint that depends on time, has no like.
     """
-    if tree.loops or tree.constraints or tree.closure is not None or tree.springs or tree.fluid is not None:
+    if tree.constraints or tree.closure is not None or tree.springs or tree.fluid is not None:
         return None
     roots = root_bodies(tree)
     if any(_follows_another(tree, own) for own in roots):
         return None
+    looped = {body for loop in tree.loops for body in (loop.predecessor, loop.successor)}
     kinds: dict[Any, list[int]] = {}
     for number, own in enumerate(roots):
-        moves = given.isdisjoint(_variables(tree, own, "v_slice"))
-        kind = _kind(tree, own, driven) if moves else None
+        is_free = given.isdisjoint(_variables(tree, own, "v_slice")) and looped.isdisjoint(own)
+        kind = _kind(tree, own, driven) if is_free else None
         kinds.setdefault((number,) if kind is None else kind, []).append(number)
     sizes = [sum(len(_variables(tree, roots[k], "v_slice")) for k in own) for own in kinds.values()]
     large = [len(own) > 1 and size >= MIN_ALIKE_VARIABLES for own, size in zip(kinds.values(), sizes)]
@@ -151,9 +152,10 @@ def _with_numbers(body: Body, values: list[Scalar]) -> Body:
 class Forest(StandingTree):
     """The trees of a model, one for all that are alike; `groups` are those of each of its trees."""
 
-    __slots__ = ("_bodies", "_standing", "bodies", "gravity", "groups", "nq", "nv", "original", "parents")
-
-    loop_names = ()
+    __slots__ = (
+        *("_bodies", "_standing", "bodies", "gravity", "groups", "loop_names", "loops"),
+        *("nq", "nv", "original", "parents"),
+    )
 
     original: Tree
     groups: list[AlikeTrees]
@@ -170,6 +172,15 @@ class Forest(StandingTree):
         for group in self.groups:
             self._append(group)
         self.parents = tuple(body.parent for body in self.bodies)
+        self.loop_names = tree.loop_names
+        self.loops = [
+            replace(
+                loop,
+                predecessor=self.standing_for(loop.predecessor),
+                successor=self.standing_for(loop.successor),
+            )
+            for loop in tree.loops
+        ]
 
     def _append(self, group: AlikeTrees) -> None:
         """Append the bodies of the tree for a group."""
