@@ -123,7 +123,7 @@ def drop_step(model: da.Model, law: str) -> tuple[Any, Array]:
     rest = contact_points(forward_kinematics(model, list(model.neutral())), pairs)
     rigid = law == "rigid"
     memory = (
-        np.zeros((len(rest), 4)) if rigid else np.tile([0.0, 0.0, 0.0, 0.0, FIRST_STEP_MARK], (len(rest), 1))
+        np.zeros((len(rest), 5)) if rigid else np.tile([0.0, 0.0, 0.0, 0.0, FIRST_STEP_MARK], (len(rest), 1))
     )
 
     def stepped(model: da.Model, q: Any, v: Any, e: Any, mu: Any, memory: Any, dt: Any) -> Any:

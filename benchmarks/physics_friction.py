@@ -52,7 +52,7 @@ def pinch(law: str) -> Findings:
         off = greatest(off, np.abs(squeeze / SQUEEZE - 1.0))
     yield below(f"{law}: a pinched capsule creeps (MuJoCo issue 3328)", "0", creep * 1e6, 0.1, " µm/s")
     yield below(f"{law}: velocities recorded of what does not move", "0", speed * 1e3, 0.01, " mm/s")
-    yield below(f"{law}: the force that pinches it", f"{SQUEEZE:g} N", off * 1e2, 5.0, " % off")
+    yield below(f"{law}: the force that pinches it", f"{SQUEEZE:g} N", off * 1e2, 1.0, " % off")
 
 
 def loose(shape: da.Shape, mass: float) -> da.Model:
@@ -127,7 +127,7 @@ def belt(law: str) -> Findings:
         force = found.tau[:, 0] / (mu * mass * G)
         pull = greatest(pull, np.abs(force[slides] - 1.0), np.abs(force[rests]))
     yield below(f"{law}: a box slides back on a belt", f"{way * 1e3:.2f} mm", slip * 1e3, 2.0, " mm off")
-    yield below(f"{law}: the motor of the belt pulls", "mu m g, then 0", pull * 1e2, 3.0, " % off")
+    yield below(f"{law}: the motor of the belt pulls", "mu m g, then 0", pull * 1e2, 1.0, " % off")
 
 
 def linkage(law: str) -> Findings:

@@ -2,12 +2,12 @@
 
 import ctypes
 import gc
-import itertools
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -51,17 +51,26 @@ def drop_kernels() -> Iterator[None]:
     drop_compiled_functions()
 
 
-TESTS_BETWEEN_DROPS = 150
-"""Tests after which compiled functions are dropped in the middle of a module, too: 400 tests of gradients by
-PyTorch and JAX took 550 MB until the end of theirs."""
-_tests = itertools.count(1)
+MAX_GROWTH = 150.0
+"""[MB] Growth since compiled functions were dropped, after which they are in the middle of a module, too: 400
+tests of gradients by PyTorch and JAX took 550 MB until the end of theirs."""
+LIMIT = [0.0]
+"""[MB] The memory of the process at which they are dropped."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """Count the tests of this process, and drop compiled functions now and then."""
-    if next(_tests) % TESTS_BETWEEN_DROPS == 0:
+    """Drop compiled functions where the process has grown much since they were dropped last."""
+    if resident_megabytes() > LIMIT[0]:
         drop_compiled_functions()
+
+
+def resident_megabytes() -> float:
+    """Return the memory that the process has, or 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except OSError:
+        return 0.0
 
 
 def drop_compiled_functions() -> None:
@@ -80,6 +89,7 @@ def drop_compiled_functions() -> None:
     gc.collect()
     arguments._KEPT.clear()
     return_free_memory()
+    LIMIT[0] = resident_megabytes() + MAX_GROWTH
 
 
 def return_free_memory() -> None:

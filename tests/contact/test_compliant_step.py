@@ -340,3 +340,18 @@ def test_joints_beyond_their_limits_come_back_without_a_push(start):
     found = da.rollout(builder.build(), [start], [0.0], steps=200, dt=0.002, contact="compliant")
     assert found.q[-1, 0] == pytest.approx(0.5 if start > 0.0 else -1.0, abs=1e-3)
     assert np.abs(found.v).max() < 1e-6
+
+
+@pytest.mark.parametrize("dt", [0.002, 0.005])
+def test_friction_of_a_sliding_box_is_mu_times_the_normal_force_until_it_stops(dt: float) -> None:
+    """TOD-CONTACT: friction was 2.4 % too small as the slip fell to the change of speed of a few steps."""
+    mu, speed = 0.3, 0.6
+    builder, cube = da.ModelBuilder(), da.shapes.Box((0.2, 0.2, 0.1))
+    builder.add_body("box", joint=da.Free(), inertia=cube.inertia(mass=2.0), shapes=[cube])
+    model = builder.build().with_ground(friction=mu)
+    q, v = [0.0, 0.0, 0.05 - 0.25e-3, *UPRIGHT], [0.0, 0.0, 0.0, speed, 0.0, 0.0]
+    stop = speed / (mu * 9.81)
+    found = da.rollout(model, q, v, steps=round(0.9 * stop / dt), dt=dt, contact="compliant")
+    force = found.contacts.force.sum(axis=1)
+    part = found.time[1:] > 0.3 * stop
+    np.testing.assert_allclose(-force[part, 0] / force[part, 2], mu, rtol=2e-3)

@@ -38,12 +38,12 @@ def test_rods_thrown_on_rough_ground_come_to_rest():
         after = contact_step(model, q, v, [0.0] * model.nv, dt, points, memory=memory)
         return after.q, after.v, after.memory, after.residual
 
-    advance = da.compile(stepped, model, inputs={"mu": (), "memory": (2, 4), "dt": ()})
+    advance = da.compile(stepped, model, inputs={"mu": (), "memory": (2, 5), "dt": ()})
     rng = np.random.default_rng(1)
     q, v = np.tile(model.neutral(), (128, 1)), rng.normal(size=(128, 6)) * [2.0, 2.0, 2.0, 3.0, 3.0, 3.0]
     q[:, 2], q[:, 3:7] = rng.uniform(0.6, 1.0, 128), rng.normal(size=(128, 4))
     q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
-    mu, memory, left = rng.uniform(0.5, 1.5, 128), np.zeros((128, 2, 4)), 0.0
+    mu, memory, left = rng.uniform(0.5, 1.5, 128), np.zeros((128, 2, 5)), 0.0
     start = da.dynamics.kinetic_energy(model, q, v) + da.dynamics.potential_energy(model, q)
     highest = start
     for _ in range(600):

@@ -107,7 +107,7 @@ def test_steps_with_near_points_are_steps_with_all(law: Any) -> None:
     Q[:, 2] = 0.5
     pairs = pairs_of(model)
     scene, dt, touched = Scene.of(model, pairs), 0.004, 0
-    still, fresh = [0.0] * model.nv, [0.0] * (5 if isinstance(law, da.contact.Compliant) else 4)
+    still, fresh = [0.0] * model.nv, [0.0] * 5
     for q, v in zip(Q.tolist(), V.tolist(), strict=True):
         other, memory = (q, v), [fresh] * scene.point_count
         kept = [[-1.0, *fresh]] * 40

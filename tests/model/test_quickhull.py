@@ -115,7 +115,8 @@ def assert_hull(points: Array, corners: Array, faces: npt.NDArray[np.int64]) -> 
     # How far points reach along the normals of both hulls: heights above a face that is as small as the gaps
     # between its corners would be rounding.
     directions = np.vstack([normals, spatial.ConvexHull(points).equations[:, :3]])
-    for part in np.array_split(directions, 1 + len(directions) * len(points) // 4_000_000):  # of 32 MB
+    parts = 1 + max(len(directions) // 200, len(directions) * len(points) // 4_000_000)  # of 32 MB at most
+    for part in np.array_split(directions, parts):
         assert (support(points, part) - support(corners, part)).max() < 1e-9
     volume = float(np.einsum("fi,fi->", a - 0.5, np.cross(b - 0.5, c - 0.5))) / 6.0
     assert volume == pytest.approx(spatial.ConvexHull(points).volume, rel=1e-6)

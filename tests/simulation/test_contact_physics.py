@@ -1,5 +1,7 @@
 """Rigid contact in rollouts against closed forms, and what must hold whatever happens."""
 
+import ast
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -211,6 +213,28 @@ def test_an_overlap_at_the_start_is_reported_and_mended_without_a_push():
     assert found.q[1, :, 2].max() < R + 1e-3
     assert np.abs(found.v[1]).max() < 0.1
     assert found.q[1, -1, 2] == pytest.approx(R, abs=1e-3)
+
+
+def test_parts_of_one_figure_that_overlap_may_be_excluded_as_the_warning_says():
+    """Three boxes in a row on hinges, the outer ones of which overlap by 20 mm whatever the angles."""
+    builder, shape = da.ModelBuilder(gravity=(0.0, 0.0, 0.0)), da.shapes.Box((0.1, 0.1, 0.1))
+    at = lambda x: da.Transform.from_rotation_translation(np.eye(3), (x, 0.0, 0.0))
+    inertia, parent = shape.inertia(mass=1.0), "world"
+    for name, x in (("left", 0.0), ("middle", 0.0), ("right", 0.08)):
+        joint = da.Free() if parent == "world" else da.Revolute((1, 0, 0))
+        builder.add_body(name, parent, joint, placement=at(x), inertia=inertia, shapes=[shape])
+        parent = name
+    model = builder.build().with_ground()
+    q = model.neutral()
+    q[2] = 1.0
+    with pytest.warns(SimulationWarning, match=r"exclude=\[\('left', 'right'\)\] lets") as caught:
+        da.rollout(model, q, np.zeros(model.nv), steps=5, dt=0.002, contact="rigid")
+    [said] = [str(item.message) for item in caught if "overlap" in str(item.message)]
+    names = ast.literal_eval(said.split("exclude=")[1].split(" lets")[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SimulationWarning)
+        found = da.rollout(model, q, np.zeros(model.nv), steps=50, dt=0.002, contact=Rigid(exclude=names))
+    assert np.abs(found.v).max() == 0.0
 
 
 def test_joints_stop_at_their_limits_and_dry_friction_holds():

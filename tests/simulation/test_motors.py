@@ -122,3 +122,14 @@ def test_motors_that_do_not_fit_are_refused():
         Servo(kp=1.0, kd=1.0, stall=2.0)
     with pytest.raises(ArgumentError, match="above zero"):
         Servo(kp=1.0, kd=1.0, no_load_speed=0.0).gains(arm())
+
+
+def test_gains_and_delays_alone_make_samples_of_a_rollout():
+    model, start = arm(), (np.array([0.4, -0.3]), np.zeros(2))
+    goal = np.random.default_rng(3).normal(size=(20, 2))
+    servo = Servo(kp=[[20.0, 5.0], [40.0, 5.0]], kd=1.0, q_ref=goal, delay=[0, 3])
+    found = da.rollout(model, *start, servo, steps=20, dt=0.004)
+    assert found.batch == (2,)
+    for k in range(2):
+        alone = Servo(kp=servo.kp[k], kd=1.0, q_ref=goal, delay=servo.delay[k])
+        assert same(found.q[k], da.rollout(model, *start, alone, steps=20, dt=0.004).q)

@@ -98,13 +98,19 @@ def test_contact_forces_and_touch_of_a_ball_that_slides():
     model = ball()
     q = model.neutral()
     q[2] = 0.1
-    sensors = [ContactForce(["ball", "skin"]), Touch("ball"), FrameVelocity("ball"), FramePose("ball")]
+    sensors = [
+        ContactForce(["ball", "skin", "ground"]),
+        Touch("ball"),
+        FrameVelocity("ball"),
+        FramePose("ball"),
+    ]
     simulation = da.Simulation(model, q, [0, 0, 0, 3.0, 0, 0], contact="rigid", dt=0.001, sensors=sensors)
     simulation.step(steps=20)
     force = simulation.sensors["contact_force"]
     assert force[0, 2] == pytest.approx(1.5 * GRAVITY, rel=1e-3)
     assert force[0, 0] < -1.0  # friction
     assert same(force[0], force[1])
+    assert np.array_equal(force[2], -force[0])
     assert simulation.sensors["touch"][0] == pytest.approx(force[0, 2])
     np.testing.assert_allclose(force[0], simulation.contacts.force.sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(simulation.sensors["frame_pose"][:3], simulation.q[:3], atol=1e-12)

@@ -261,6 +261,37 @@ def test_files_of_other_models_and_functions_are_refused(tmp_path):
         da.Simulation.load(tmp_path / "motion.npz", model)
 
 
+def test_files_that_are_cut_or_changed_are_refused(tmp_path):
+    model = box_on_slope()
+    da.Simulation(model, contact=da.contact.Rigid(pairs=["box"])).save(tmp_path / "here.npz")
+    with np.load(tmp_path / "here.npz") as file:
+        arrays = dict(file)
+    assert da.Simulation.load(tmp_path / "here.npz", model).contacts is not None
+
+    def refused(**changes):
+        changed = {name: array for name, array in {**arrays, **changes}.items() if array is not None}
+        np.savez(tmp_path / "changed.npz", **changed)
+        with pytest.raises(FileError):
+            da.Simulation.load(tmp_path / "changed.npz", model)
+
+    head = str(arrays["head"])
+    for wrong in (
+        head.replace("rigid", "stiff"),
+        head.replace('"parameters": []', '"parameters": [3]'),
+        "{}",
+        "x",
+    ):
+        assert wrong != head
+        refused(head=np.array(wrong))
+    refused(memory=None)
+    refused(memory=arrays["memory"][1:])
+    refused(q=np.array(["a"]))
+    refused(**{"start of v": None})
+    (tmp_path / "changed.npz").write_bytes((tmp_path / "here.npz").read_bytes()[:-200])
+    with pytest.raises(FileError):
+        da.Simulation.load(tmp_path / "changed.npz", model)
+
+
 def test_states_of_other_simulations_are_refused():
     model = driven_arm()
     simulation = da.Simulation(model, np.zeros((3, 2)))
@@ -422,3 +453,27 @@ def test_ctrl_c_ends_a_call_that_would_take_hours():
     again = da.Simulation(model, q, v, contact="rigid")
     again.step(steps=steps)
     assert same(again.q, simulation.q)
+
+
+def test_blocks_of_alike_samples_change_no_bit(monkeypatch):
+    """Boxes that lie on different faces touch with different points."""
+    model = box_on_slope()
+    rng = np.random.default_rng(2)
+    q = np.tile(model.neutral(), (40, 1))
+    q[:, 2] = 0.18
+    q[:, 3:] = rng.normal(size=(40, 4))
+    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1)[:, None]
+    found = []
+    for cost in (0.0, 1e9):
+        monkeypatch.setattr("dalembert.simulation.alike_samples.SECONDS_PER_SAMPLE", cost)
+        orders = []
+        simulation = da.Simulation(model, q, contact="rigid", dt=0.004)
+        run = simulation._run.steps
+        form = run.form_blocks
+        run.form_blocks = lambda order, form=form, orders=orders: (orders.append(order), form(order))
+        for _ in range(15):
+            simulation.step(steps=20)
+        found.append(simulation.q.copy())
+        assert bool(orders) == (cost == 0.0)
+        assert all(sorted(order) == list(range(40)) for order in orders)
+    assert same(*found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
@@ -130,7 +130,7 @@ class CompiledRollout:
         NaN from there on, "off" does not check.
         """
         require_choice("check", check, CHECKS)
-        run = self.start(*args, steps=steps, every=every, parameters=parameters, **named)
+        run = self.start(*args, steps=steps, every=every, parameters=parameters, unrecorded=(), **named)
         while run.done < run.steps:
             run.advance()
             if check == "raise":
@@ -166,9 +166,13 @@ class CompiledRollout:
         steps: int,
         every: int = 1,
         parameters: Mapping[str, object] | None = None,
+        unrecorded: Collection[str] = (),
         **named: object,
     ) -> RolloutRun:
-        """Start a rollout to be taken piece by piece with `advance`; no step is done yet."""
+        """Start a rollout to be taken piece by piece with `advance`; no step is done yet.
+
+        `unrecorded`: carried arguments of which the state is wanted, and no frames.
+        """
         recipe = self._kernels.recipe
         count, spacing = _whole("steps", steps, 0), _whole("every", every, 1)
         values = bind(recipe, args, named, parameters)
@@ -176,9 +180,8 @@ class CompiledRollout:
             ArrayArgument(item.name, (count, *item.shape)) if item.name in self._rollout.streams else item
             for item in (*recipe.signature, *recipe.parameters)
         ]
-        return RolloutRun(
-            self._kernels, self._rollout, as_rows(signature, values, self.dtype), count, spacing
-        )
+        rows = as_rows(signature, values, self.dtype)
+        return RolloutRun(self._kernels, self._rollout, rows, count, spacing, unrecorded)
 
 
 class _Input(NamedTuple):
@@ -204,17 +207,25 @@ class RolloutRun:
     """A rollout under way, or done.
 
     `outputs`: for each result an array `(…, steps // every, *shape)`, of which the first `done // every` are
-    computed. `state`: the carried arguments after `done` steps. `refused`: for each sample the first step
-    whose arguments were refused, or -1. `seconds`: the time that steps have taken.
+    computed; it has no frames for what is not recorded. `state`: the carried arguments after `done` steps.
+    `refused`: for each sample the first step whose arguments were refused, or -1. `seconds`: the time that
+    steps have taken.
 
     Steps read one set of state arrays and write another, and then `done`, `state` and `refused` change
     together, by one assignment: an interrupt, whenever it comes, leaves what was reached before.
     """
 
     def __init__(
-        self, kernels: Kernels, rollout: codegen.Rollout, rows: Rows, steps: int, every: int
+        self,
+        kernels: Kernels,
+        rollout: codegen.Rollout,
+        rows: Rows,
+        steps: int,
+        every: int,
+        unrecorded: Collection[str] = (),
     ) -> None:
-        """`rows` hold the arguments, streams with all their steps."""
+        """`rows` hold the arguments, streams with all their steps; `unrecorded`: carried arguments that have
+        no frames."""
         recipe = kernels.recipe
         self._kernels = kernels
         self._rollout = rollout
@@ -238,14 +249,20 @@ class RolloutRun:
                 step = item.size * number_bytes
             self._inputs.append(_Input(item.name, matrix, row, step))
         results, slots = kernels.results(), steps // every
-        self._frame_bytes = [item.size * number_bytes for item in results]
+        self._unrecorded = {number: name for name, number in rollout.carried if name in unrecorded}
+        self._frame_bytes = [
+            0 if k in self._unrecorded else item.size * number_bytes for k, item in enumerate(results)
+        ]
         require_memory(
             f"{recipe.name}: the results of {slots} frames of {rows.count} samples",
             rows.count * slots * sum(self._frame_bytes),
             "take fewer steps or samples, or keep fewer frames, such as every=100",
         )
         self.outputs = tuple(
-            result_memory.empty((*rows.batch, slots, *item.shape), kernels.dtype) for item in results
+            result_memory.empty(
+                (*rows.batch, 0 if k in self._unrecorded else slots, *item.shape), kernels.dtype
+            )
+            for k, item in enumerate(results)
         )
         spare = {name: np.empty_like(array) for name, array in state.items()}
         self._reached = _Reached(0, state, spare, np.full(rows.batch, -1, np.int64))
@@ -305,12 +322,16 @@ class RolloutRun:
             address = codegen.address_of(state.get(name, matrix))
             inputs.append(codegen.StepArray(address + done * step, row, step))
         written, slots = done // self.every, self.steps // self.every
+        final = {
+            name: codegen.StepArray(codegen.address_of(spare[name]), spare[name].nbytes // rows)
+            for name, _ in self._rollout.carried
+        }
         outputs = []
-        for array, step in zip(self.outputs, self._frame_bytes, strict=True):
-            outputs.append(codegen.StepArray(codegen.address_of(array) + written * step, slots * step, step))
-        for name, _ in self._rollout.carried:
-            array = spare[name]
-            outputs.append(codegen.StepArray(codegen.address_of(array), array.nbytes // rows))
+        for k, (array, step) in enumerate(zip(self.outputs, self._frame_bytes, strict=True)):
+            address = codegen.address_of(array) + written * step
+            frames = codegen.StepArray(address, slots * step, step)
+            outputs.append(final[self._unrecorded[k]] if k in self._unrecorded else frames)
+        outputs += final.values()
         refused = np.empty(rows, np.int64)
         outputs.append(codegen.StepArray(codegen.address_of(refused), refused.itemsize))
         first = self.every - done % self.every
@@ -359,9 +380,6 @@ class RolloutRun:
 # in one piece: an exception, whenever it comes, leaves what was reached before, and who looks at the arrays
 # sees the same memory from the first step to the last.
 
-ALIGNED_NUMBERS: Final = 8
-"""Numbers of a cache line; every array of a block begins with one."""
-
 
 @final
 class ArrayBlock:
@@ -371,9 +389,8 @@ class ArrayBlock:
         """`shapes`: those of one sample, by name."""
         self.batch, self.shapes = batch, dict(shapes)
         sizes = {name: math.prod((*batch, *shape)) for name, shape in shapes.items()}
-        rounded = [-(-size // ALIGNED_NUMBERS) * ALIGNED_NUMBERS for size in sizes.values()]
-        self.memory = np.zeros(sum(rounded))
-        starts = np.cumsum([0, *rounded])
+        self.memory = np.zeros(sum(sizes.values()))
+        starts = np.cumsum([0, *sizes.values()])
         self.arrays: dict[str, Array] = {
             name: self.memory[start : start + size].reshape((*batch, *shapes[name]))
             for (name, size), start in zip(sizes.items(), starts.tolist(), strict=False)

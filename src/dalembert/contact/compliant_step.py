@@ -56,7 +56,7 @@ from dalembert.contact.options import Compliant
 from dalembert.contact.point_set import PointSet
 from dalembert.contact.step_terms import GRAVITY_SCALE, Memory, Motor, StepStart, flight_shift
 from dalembert.contact.tree_system import TreeMotion
-from dalembert.scalar import Family, Row, Scalar, loop, maximum, minimum, select, sqrt
+from dalembert.scalar import Family, Row, Scalar, logical_and, loop, maximum, minimum, select, sqrt
 from dalembert.spatial import Vec3
 
 # The velocities after a step with compliant contact: the solution of Eq. (3).
@@ -93,6 +93,15 @@ MAX_LINEAR_SOLVES = 10
 
 MAX_CUT_RATIO = 0.0025
 """The fraction of the squared impulses that may be cut without another solve: a twentieth, squared."""
+
+SLIDING_FRACTION = 0.5
+"""The fraction of friction below which a point slides so fast that more friction would not turn it back."""
+
+MAX_FRICTION_RAISE = 1.05
+"""The ratio by which friction of sliding points is raised to mu gamma_n, at most. The fraction is that of the
+slip u_1 of the solve before, so that friction at the slip u of this one is u / u_1 of it: 2.4 % too small for
+a box on a belt of 0.6 m/s, in steps of 5 ms. Friction that is farther off is that of impacts: where it was
+raised, all impulses were scaled down, and limbs went twice as deep."""
 
 LIMIT_REST_SPEED = 1e-3
 """The speed [rad/s, m/s] up to which a joint is at rest at a limit that it exceeds."""
@@ -470,7 +479,8 @@ def _correction_impulses(
 
 
 def _cut(surface: CompliantPoint, u: PointVector, linearised: _Linearisation) -> tuple[PointVector, Scalar]:
-    """Return the impulse by Eq. (6), cut to the friction cone, and the square of the part that is cut."""
+    """Return the impulse by Eq. (6), cut to the friction cone or, where the point slides, raised to it, and
+    the square of the part that is cut."""
     point = surface.point
     closing = point.stiffness * (point.bound - point.normal_velocity(u))
     linear = linearised.pressing * (surface.spring() + closing)
@@ -478,11 +488,11 @@ def _cut(surface: CompliantPoint, u: PointVector, linearised: _Linearisation) ->
     pulled, kept = normal - linear, []
     lost = pulled * pulled
     for (part, pull), fraction in zip(surface.pulls(u), linearised.fractions, strict=True):
-        friction = pull * fraction
-        within = _friction_fraction(friction, part.coefficient * normal)
-        left = 1.0 - within
-        lost = lost + friction.dot(friction) * (left * left)
-        kept.append(friction * within)
+        law = _friction_fraction(pull, part.coefficient * normal)
+        left = maximum(fraction - law, 0.0)
+        lost = lost + pull.dot(pull) * (left * left)
+        raised = logical_and(law < SLIDING_FRACTION, law < fraction * MAX_FRICTION_RAISE)
+        kept.append(pull * select(raised, law, minimum(law, fraction)))
     return surface.impulse(normal, kept), lost
 
 

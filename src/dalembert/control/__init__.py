@@ -10,7 +10,7 @@ of your own that `da.compile` compiles.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
@@ -248,9 +248,13 @@ class Servo:
 
     def driven(self, model: Model) -> tuple[int, ...]:
         """Return the indices of the velocity variables that have a gain in some sample."""
-        gains = self.gains(model)
-        stiff = [np.any(gains[name] > 0.0, axis=tuple(range(gains[name].ndim - 1))) for name in ("kp", "kd")]
-        return tuple(int(place) for place in np.flatnonzero(stiff[0] | stiff[1]))
+        return driven_places(self.gains(model))
+
+
+def driven_places(gains: Mapping[str, Array]) -> tuple[int, ...]:
+    """Return the indices of the velocity variables that have a gain in some sample."""
+    stiff = [np.any(gains[name] > 0.0, axis=tuple(range(gains[name].ndim - 1))) for name in ("kp", "kd")]
+    return tuple(int(place) for place in np.flatnonzero(stiff[0] | stiff[1]))
 
 
 def _motors(model: Model) -> tuple[npt.NDArray[np.bool_], Array]:

@@ -5,8 +5,10 @@ metres (`<unit meter>`). Not read are skins, lines, splines, cameras, lights, an
 outside the file is opened.
 
 `<up_axis>` does not turn the mesh: URDF says where the axes of a mesh stand, and RViz and Pinocchio take the
-coordinates as they are. Exporters write Y_UP with any meaning: the trunk of Unitree's go1 lies flat only if
-it is left as it is, as the box beside it in the same URDF file shows.
+coordinates as they are. (Assimp turns the root node to Y_UP. RViz's `mesh_loader.cpp`, geometric_shapes'
+`createMeshFromAsset`, gazebo and iDynTree, the reader of iCub's own files, take that out again.) Exporters
+write Y_UP with any meaning: the trunk of Unitree's go1 lies flat only if it is left as it is, as the box
+beside it in the same URDF file shows.
 """
 
 from __future__ import annotations

@@ -18,10 +18,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from dalembert.algorithms.aligned import aligned
 from dalembert.algorithms.control_laws import implicit_acceleration
 from dalembert.algorithms.springs import actuator_lengths, clip_to_range, require_actuators
-from dalembert.call.arguments import ArrayArgument
+from dalembert.call.arguments import Array, ArrayArgument
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
 from dalembert.control import Actuators, Servo, Signal
@@ -44,14 +46,20 @@ class _ImplicitForce(NamedTuple):
     high: float
 
 
-def drive_or_actuators(controls: object, model: Model) -> Drive | ActuatorDrive | None:
-    """Return the motors or actuators that controls compile into a step of a model, None for others."""
+def drive_and_constants(
+    controls: object, model: Model
+) -> tuple[Drive | ActuatorDrive | None, dict[str, Array]]:
+    """Return the motors or actuators that controls compile into a step of a model, None for others, and their
+    arguments that are the same in all steps, such as gains."""
     if isinstance(controls, Servo):
-        return drive_of(controls, model)
+        gains = controls.gains(model)
+        return drive_of(controls, gains), gains
     if not isinstance(controls, Actuators):
-        return None
+        return None, {}
     require_actuators(model)
-    return ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None, controls.longest_delay)
+    most = controls.longest_delay
+    drive = ActuatorDrive(controls.ctrl if callable(controls.ctrl) else None, most)
+    return drive, {"delay": np.asarray(controls.delay, np.float64)} if most else {}
 
 
 @final
@@ -64,7 +72,7 @@ class ActuatorDrive:
     delay: int = 0
 
     @property
-    def delayed(self) -> str:
+    def delayed_argument(self) -> str:
         """The argument that is delayed."""
         return "ctrl"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -15,7 +15,7 @@ from dalembert.algorithms.control_laws import stable_pd_forces
 from dalembert.call.arguments import Array, ArrayArgument, as_array
 from dalembert.compiler.recording import RecordedFunction, record_function
 from dalembert.contact.step_terms import Motor
-from dalembert.control import Reference, Servo
+from dalembert.control import Reference, Servo, driven_places
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
 from dalembert.model.tree import Tree
@@ -118,11 +118,11 @@ def forces_of(
     return tau
 
 
-def drive_of(servo: Servo, model: Model) -> Drive:
-    """Return the drive that a servo compiles into a step of a model."""
+def drive_of(servo: Servo, gains: Mapping[str, Array]) -> Drive:
+    """Return the drive that a servo with these gains compiles into a step."""
     v_ref = servo.v_ref if callable(servo.v_ref) else servo.v_ref is not None
     reference = servo.q_ref if callable(servo.q_ref) else None
-    return Drive(servo.driven(model), reference, v_ref, servo.no_load_speed is not None, servo.longest_delay)
+    return Drive(driven_places(gains), reference, v_ref, servo.no_load_speed is not None, servo.longest_delay)
 
 
 @final
@@ -140,7 +140,7 @@ class Drive:
     delay: int = 0
 
     @property
-    def delayed(self) -> str:
+    def delayed_argument(self) -> str:
         """The argument that is delayed."""
         return "q_ref"
 
@@ -260,7 +260,7 @@ def _within_range(motor: Motor, low: Scalar, high: Scalar) -> tuple[Scalar, Moto
     )
 
 
-def delayed(given: dict[str, Any], name: str, most: int) -> tuple[list[Scalar], list[list[Scalar]]]:
+def delay_line(given: dict[str, Any], name: str, most: int) -> tuple[list[Scalar], list[list[Scalar]]]:
     """Return the target that acts in a step, and the targets of the steps until now, the newest first;
     before the first step its target had been given."""
     now, first = list(given[name]), given["lasted"] <= 0.0

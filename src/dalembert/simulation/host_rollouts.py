@@ -34,6 +34,7 @@ from dalembert.simulation.drives import Asked, Callback, Series, series
 from dalembert.simulation.energy_watch import reported_gain
 from dalembert.simulation.initial_state import (
     beyond_limits,
+    exclusion_remedy,
     overlap_message,
     require_closed_loops,
     require_finite,
@@ -85,6 +86,9 @@ MAX_LISTED_POINTS: Final = 128
 Contact: TypeAlias = str | Rigid | Compliant | Law | None
 
 CONTACTS: Final = ("rigid", "compliant")
+
+RECORDED: Final = ("q", "v", "work")
+"""What is carried from step to step and recorded in frames."""
 
 MAX_STEPS: Final = 2**53
 """Steps are counted in float64 beside the state, which is exact up to this number."""
@@ -225,17 +229,15 @@ class RolloutRequest:
     out: object
     check: str | None
     seed: object
+    drive_constants: dict[str, Array]
 
     def initial(self, q: Any, v: Any) -> dict[str, Any]:
         """Return the state (q, v) that steps begin with, and the arguments that are the same in all steps."""
-        controls = self.given["controls"]
         found = self.plan.initial | {"q": q, "v": v, "dt": self.dt, "start": self.time}
         if self.plan.resets:
             found |= {"q_start": q, "v_start": v}
         found |= {law_argument(name): number for name, number in self.law_numbers.items()}
-        if isinstance(controls, Actuators) and controls.longest_delay:
-            found["delay"] = np.asarray(controls.delay, np.float64)
-        return found | (controls.gains(self.plan.model) if isinstance(controls, Servo) else {})
+        return found | self.drive_constants
 
     def inputs(self, q: Any) -> dict[str, StepInput]:
         """Return the arrays that act in steps from q on, by the names of the step's arguments."""
@@ -290,6 +292,8 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
     }
     batches = {"q0": q.shape[:-1], "v0": v.shape[:-1], "dt": dt.shape, "time": start.shape}
     batches |= {name: value.shape[: value.ndim - len(own[name])] for name, value in values.items()}
+    for name, array in asked.drive_constants.items():
+        batches[name] = array.shape[: array.ndim - len(shapes[name])]
     batches |= {law_argument(name): number.shape for name, number in asked.law_numbers.items()}
     for name, item in acting.items():
         axes = item.values.ndim - len(shapes[name]) - item.stepwise
@@ -308,7 +312,11 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         if plan.sensors.draws:
             arrays["stream"] = stream_keys(asked.seed, batch)
         run = kernel.start(
-            *(arrays[name] for name in shapes), steps=steps, every=every, parameters=values or None
+            *(arrays[name] for name in shapes),
+            steps=steps,
+            every=every,
+            parameters=values or None,
+            unrecorded=[name for name in plan.carried_results if name not in RECORDED],
         )
     except MemoryError as error:
         raise ArgumentError(
@@ -333,7 +341,9 @@ def report_overlap(what: str, plan: StepPlan, found: Array) -> None:
     if said is not None:
         soft = isinstance(plan.contact, Compliant | Law)
         how = "springs part them" if soft else "they are moved apart without a push"
-        warnings.warn(f"{what}: {said}; {how}", SimulationWarning, stacklevel=4)
+        pair_of_point = lambda k: plan.pairs[plan.scene.pair_of_point[k]]
+        remedy = exclusion_remedy(plan.model, found, pair_of_point)
+        warnings.warn(f"{what}: {said}; {how}{remedy}", SimulationWarning, stacklevel=4)
 
 
 def _advance(

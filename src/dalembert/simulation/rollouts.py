@@ -15,7 +15,7 @@ from dalembert.errors import ArgumentError, DtypeError, require_choice, require_
 from dalembert.host import warn_renamed
 from dalembert.host.foreign_arrays import is_on_gpu
 from dalembert.model.model import Model
-from dalembert.simulation.actuator_drive import drive_or_actuators
+from dalembert.simulation.actuator_drive import drive_and_constants
 from dalembert.simulation.drives import Callback, Policy
 from dalembert.simulation.host_rollouts import (
     Contact,
@@ -146,11 +146,12 @@ def rollout(
     require_choice("external_frame", external_frame, FORCE_FRAMES)
     method = checked_integrator(integrator, law)
     prescription, moved = prescription_of(model, prescribed, integrator=method)
+    drive, drive_constants = drive_and_constants(controls, model)
     plan = StepPlan.of(
         model,
         law,
         controls if callable(controls) else None,
-        drive_or_actuators(controls, model),
+        drive,
         prescription,
         integrator=method,
         external_frame=None if external_forces is None else external_frame,
@@ -189,6 +190,7 @@ def rollout(
         out,
         check,
         seed,
+        drive_constants,
     )
     numbers = (*asked.parameters.values(), *asked.law_numbers.values())
     arrays = (*given.values(), dt, *targets, *moved.values(), *numbers)

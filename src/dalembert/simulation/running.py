@@ -21,7 +21,7 @@ from dalembert.control import Actuators, Belt, MotionFunction, Servo
 from dalembert.errors import ArgumentError, DtypeError, ShapeError, UnknownNameError, require_choice
 from dalembert.host.foreign_arrays import library_of, to_host
 from dalembert.model.model import Model
-from dalembert.simulation.actuator_drive import drive_or_actuators
+from dalembert.simulation.actuator_drive import drive_and_constants
 from dalembert.simulation.alike_samples import BlockOrder
 from dalembert.simulation.drives import Policy
 from dalembert.simulation.host_rollouts import (
@@ -130,7 +130,8 @@ class Simulation:
         values, numbers = split_parameters(model, law, given)
         self._options["law_numbers"] = tuple(numbers)
         self._parameters = tuple(values)
-        policy, drive = controls if callable(controls) else None, drive_or_actuators(controls, model)
+        policy = controls if callable(controls) else None
+        drive, drive_constants = drive_and_constants(controls, model)
         self._plan_of: Callable[[str | None], StepPlan] = lambda frame: StepPlan.of(
             model, law, policy, drive, prescription, external_frame=frame, **self._options
         )
@@ -144,7 +145,7 @@ class Simulation:
         arrays["q"] = _numbers("q", model.neutral() if q is None else q, (model.nq,))
         arrays["v"] = _numbers("v", np.zeros(model.nv) if v is None else v, (model.nv,))
         self._follows_start = isinstance(controls, Servo) and controls.q_ref is None
-        arrays |= _control_arrays(controls, plan, arrays["q"])
+        arrays |= drive_constants | _control_arrays(controls, plan, arrays["q"])
         self._make(arrays, seed)
         self._finish_start()
 
@@ -171,7 +172,7 @@ class Simulation:
         self._results = dict(zip(plan.results, self._run.steps.outputs, strict=True))
         tau = self._results["tau"] if "tau" in self._results else held.arrays["tau"]
         self._views = {
-            name: self._shown(array)
+            name: self._to_caller(array)
             for name, array in (
                 ("q", carried.arrays["q"]),
                 ("v", carried.arrays["v"]),
@@ -180,7 +181,7 @@ class Simulation:
             )
         }
         self._readings = {
-            name: self._shown(self._results[result]) for name, result in plan.sensors.results.items()
+            name: self._to_caller(self._results[result]) for name, result in plan.sensors.results.items()
         }
         self._reports_overlap = "overlap" in carried.arrays and self._check != "off"
         self._clear_records(...)
@@ -227,12 +228,14 @@ class Simulation:
     def parameters(self) -> dict[str, Any]:
         """The values that the model was given, for each sample, by name, in place."""
         held, options = self._blocks.held.arrays, self._options["law_numbers"]
-        return {name: self._shown(held[name]) for name in (*self._parameters, *map(law_argument, options))}
+        return {
+            name: self._to_caller(held[name]) for name in (*self._parameters, *map(law_argument, options))
+        }
 
     @property
     def failed(self) -> Any:
         """The samples that failed, a mask `(…)`; they stay in their last valid state until they are reset."""
-        return self._shown(np.asarray(self._blocks["fault"] > 0.0))
+        return self._to_caller(np.asarray(self._blocks["fault"] > 0.0))
 
     @property
     def cause(self) -> Array:
@@ -298,7 +301,7 @@ class Simulation:
         of then, without faults and contact memory. `parameters`: new values for these samples of what the
         constructor was given; others stay.
         """
-        key = self._chosen(mask)
+        key = self._index_of(mask)
         blocks, rows = self._blocks, {}
         for name, given in (("q", q), ("v", v)):
             rows[name] = self._rows(name, given, key)
@@ -400,11 +403,11 @@ class Simulation:
         np.multiply(blocks["lasted"], blocks["dt"], out=self._time)
         np.add(self._time, blocks["start"], out=self._time)
 
-    def _shown(self, array: Array) -> Any:
+    def _to_caller(self, array: Array) -> Any:
         """Return an array, or a tensor of its memory."""
         return importlib.import_module("torch").from_numpy(array) if self._in_torch else array
 
-    def _chosen(self, mask: Any) -> Any:
+    def _index_of(self, mask: Any) -> Any:
         """Return the index of the samples that a mask chooses."""
         if mask is None:
             return ...
@@ -548,14 +551,12 @@ def _numbers(name: str, given: Any, own: tuple[int, ...]) -> Array:
 
 
 def _control_arrays(controls: object, plan: StepPlan, q: Array) -> dict[str, Array]:
-    """Return the arrays that controls give a step: gains and first targets of a servo, control signals."""
+    """Return the first targets of a servo, control signals, or joint forces."""
     shapes, found = plan.argument_shapes, dict[str, Any]()
     if isinstance(controls, Servo):
-        found = dict(controls.gains(plan.model))
         found["q_ref"] = q if controls.q_ref is None else controls.q_ref
         found["v_ref"] = controls.v_ref
     elif isinstance(controls, Actuators):
         found["ctrl"] = np.zeros(shapes.get("ctrl", ())) if controls.ctrl is None else controls.ctrl
-        found["delay"] = np.asarray(controls.delay, np.float64)
     found.setdefault("tau", np.zeros(plan.model.nv))
     return {name: _numbers(name, value, shapes[name]) for name, value in found.items() if name in shapes}

@@ -369,7 +369,7 @@ class SensorSet:
         """Return the sensors with what functions of the caller's compute now, as `Sensor.record` does."""
         return SensorSet(tuple((name, item.record(model, given, parameters)) for name, item in self.sensors))
 
-    def carried(self, model: Model) -> dict[str, list[Scalar] | Scalar]:
+    def carried_values(self, model: Model) -> dict[str, list[Scalar] | Scalar]:
         """Return what is carried from step to step, as it is at the start."""
         sizes = {f"memory of {name}": sensor.memory_size(model) for name, sensor in self.sensors}
         found: dict[str, Any] = {"draws": 0.0} if self.draws else {}
@@ -408,6 +408,9 @@ class SensorSet:
         for result, shape, values in zip(self.results.values(), shapes, readings, strict=True):
             found[result] = _nest(values, shape)
         return found
+
+
+NO_SENSORS: Final = SensorSet()
 
 
 def _nest(values: Sequence[Scalar], shape: tuple[int, ...]) -> Any:

@@ -22,7 +22,7 @@ from dalembert.errors import ArgumentError, DtypeError, UnknownNameError, items_
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody
 from dalembert.scalar import Scalar, logical_and, rows, select, sqrt
-from dalembert.simulation.sensing import ContactWrenches, Draw, Sensor, SensorSet, StepEnd
+from dalembert.simulation.sensing import NO_SENSORS, ContactWrenches, Draw, Sensor, SensorSet, StepEnd
 from dalembert.spatial import Force, Transform, Vec3
 from dalembert.spatial.rotations import quaternion_of_rotation
 
@@ -105,7 +105,7 @@ class Imu(Sensor):
         if self._walks:
             found = [x + bias for x, bias in zip(found, memory, strict=True)]
         sizes = [self.gyro_noise] * 3 + [self.accelerometer_noise] * 3
-        return found if not any(sizes) else _disturbed(found, sizes, draw(6))
+        return found if not any(sizes) else _add_noise(found, sizes, draw(6))
 
 
 @final
@@ -146,7 +146,7 @@ class JointState(Sensor):
     def read(self, end: StepEnd, memory: Sequence[Scalar], draw: Draw) -> list[Scalar]:
         values = {"position": end.q, "velocity": end.v, "torque": end.tau}[self.quantity]
         found = [values[place] for place in self._places(end.model)]
-        return _disturbed(found, [self.noise] * len(found), draw(len(found))) if self.draws else found
+        return _add_noise(found, [self.noise] * len(found), draw(len(found))) if self.draws else found
 
 
 @final
@@ -489,7 +489,7 @@ class RecordedReading(Sensor):
         return self.recorded(end.model, *arrays, wrenches)
 
 
-def _disturbed(values: Sequence[Scalar], sizes: Sequence[float], normal: Sequence[Scalar]) -> list[Scalar]:
+def _add_noise(values: Sequence[Scalar], sizes: Sequence[float], normal: Sequence[Scalar]) -> list[Scalar]:
     return [x + size * n for x, size, n in zip(values, sizes, normal, strict=True)]
 
 
@@ -506,7 +506,8 @@ def _keep_names(sensor: Any, option: str) -> None:
 
 
 def _require_parts(model: Model, names: Names) -> None:
-    shapes = [shape.name for body in model.bodies for shape in body.shapes if shape.name]
+    every = [*model.world_shapes, *(shape for body in model.bodies for shape in body.shapes)]
+    shapes = [shape.name for shape in every if shape.name]
     for name in names:
         if not model.bodies.has(name) and name not in shapes:
             raise UnknownNameError.of("body or shape", name, (*model.bodies.names, *shapes))
@@ -546,6 +547,8 @@ def sensors_of(given: Any) -> SensorSet:
 
 def split_sensors(observe: Any) -> tuple[SensorSet, list[Any]]:
     """Return the sensors among what a rollout observes, and the rest."""
+    if observe == () and isinstance(observe, tuple):
+        return NO_SENSORS, []
     listed = [observe] if isinstance(observe, str | Mapping | Sensor) else items_of(observe)
     sensors: list[Any] = []
     rest: list[Any] = []

@@ -14,7 +14,7 @@ from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.contact.pairs import ContactPair
 from dalembert.control import Actuators, Servo
-from dalembert.errors import ArgumentError, FileError, ModelError
+from dalembert.errors import ArgumentError, DalembertError, FileError, ModelError
 from dalembert.formats.npz import Archive, open_archive
 from dalembert.formats.resources import reported_as_file_errors
 from dalembert.host.atomic_files import replacing
@@ -52,11 +52,11 @@ def save(simulation: Simulation, path: Path) -> None:
         **{name: made[name] for name in PLAIN},
     }
     with replacing(path) as file:
-        arrays: dict[str, Any] = {"head": np.array(json.dumps(head)), **simulation.state()}
+        arrays: dict[str, Any] = {"head": np.array(json.dumps(head, default=float)), **simulation.state()}
         np.savez(file, **arrays)
 
 
-def load(make: Any, path: Path, model: Any, given: Mapping[str, Any]) -> Any:
+def load(make: Any, path: Path, model: Any, given: Options) -> Any:
     """Return the simulation that a file holds, made by `make`."""
     for name in given:
         if name not in GIVEN_AGAIN:
@@ -70,22 +70,29 @@ def load(make: Any, path: Path, model: Any, given: Mapping[str, Any]) -> Any:
         raise ModelError(
             f"{path} holds a simulation of another model than {model!r}; load the model that it was made with"
         )
-    options = {name: head[name] for name in PLAIN}
-    for name, read in _READERS.items():
+    for name in GIVEN_AGAIN:
         if head[name] == "given" and name not in given:
             raise ArgumentError(
                 f"{path}: {name} of this simulation cannot be stored in a file; give it again: "
                 f"da.Simulation.load(path, model, {name}=…)"
             )
-        options[name] = given[name] if head[name] == "given" else read(head[name], arrays)
-    first = {name.removeprefix("start of "): array for name, array in arrays.items() if "start of " in name}
     try:
-        options["parameters"] = {name: first[name] for name in head["parameters"]} or None
-        found = make(model, first["q"], first["v"], dt=first["dt"], time=first["start"], **options)
-    except KeyError as error:
-        raise FileError(f"{path} holds no simulation of dalembert: it has no array {error}") from error
-    found.set_state(arrays)
+        found = _make_again(make, model, head, arrays, given)
+        found.set_state(arrays)
+    except (DalembertError, LookupError, TypeError, ValueError) as error:
+        raise FileError(f"{path} holds no simulation of dalembert that can be made: {error}") from error
     return found
+
+
+def _make_again(make: Any, model: Any, head: Options, arrays: Mapping[str, Any], given: Options) -> Any:
+    """Return the simulation at its start."""
+    options = {name: head[name] for name in PLAIN}
+    for name, read in _READERS.items():
+        options[name] = given[name] if head[name] == "given" else read(head[name], arrays)
+    prefix = "start of "
+    first = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    options["parameters"] = {name: first[name] for name in head["parameters"]} or None
+    return make(model, first["q"], first["v"], dt=first["dt"], time=first["start"], **options)
 
 
 PLAIN: Final = ("integrator", "external_frame", "check")
@@ -95,7 +102,10 @@ PLAIN: Final = ("integrator", "external_frame", "check")
 def _read_head(archive: Archive) -> Options:
     """Return what the archive says about itself."""
     archive.check_sizes()
-    said = parse(archive.text("head")) if "head" in archive.names else None
+    try:
+        said = parse(archive.text("head")) if "head" in archive.names else None
+    except ModelError:  # no JSON
+        said = None
     if not isinstance(said, dict) or said.get("format") != FORMAT:
         raise FileError(f"{archive.path} holds no simulation of dalembert of this version")
     needed = {"model", "parameters", *GIVEN_AGAIN, *PLAIN}

@@ -60,13 +60,11 @@ from dalembert.scalar.row_sets import sum_all
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
-from dalembert.simulation.drives import Drive, Policy, delayed, forces_of, motor_forces, recorded_policy
+from dalembert.simulation.drives import Drive, Policy, delay_line, forces_of, motor_forces, recorded_policy
 from dalembert.simulation.energy_watch import EnergyWatch, update_watch
 from dalembert.simulation.prescription import PrescribedStep, Prescription
-from dalembert.simulation.sensing import ContactForces, SensorSet, StepEnd
+from dalembert.simulation.sensing import NO_SENSORS, ContactForces, SensorSet, StepEnd
 from dalembert.spatial import Vec3
-
-NO_SENSORS = SensorSet()
 
 DEFAULT_INTEGRATOR = "midpoint"
 """The integrator of motion without contact: of order two for rotations, and stable with stiff damping."""
@@ -230,7 +228,7 @@ class StepPlan:
         """The count of numbers that the law remembers of a point."""
         if isinstance(self.contact, Law):
             return self.contact.order + 3
-        return (5 if isinstance(self.contact, Compliant) else 4) + 3 * self.resists_turning
+        return 5 + 3 * self.resists_turning
 
     @cached_property
     def memory(self) -> list[list[float]]:
@@ -254,9 +252,9 @@ class StepPlan:
         if self.prescription is not None:
             found["driven"] = [0.0] * len(self.prescription.places(self.model))
         if self.drive is not None and self.drive.delay:
-            size = self.drive.arguments(self.model)[self.drive.delayed][0]
+            size = self.drive.arguments(self.model)[self.drive.delayed_argument][0]
             found["targets"] = [[0.0] * size] * self.drive.delay
-        return found | self.sensors.carried(self.model)
+        return found | self.sensors.carried_values(self.model)
 
     @cached_property
     def initial(self) -> dict[str, Any]:
@@ -301,7 +299,7 @@ class StepPlan:
         names += ["work"] * self.work
         names += ["driven"] * (self.prescription is not None)
         names += ["targets"] * (self.drive is not None and self.drive.delay > 0)
-        names += self.sensors.carried(self.model)
+        names += self.sensors.carried_values(self.model)
         return {name: place for place, name in enumerate(names)}
 
     @cached_property
@@ -404,8 +402,8 @@ class StepPlan:
             given = given | {"q": moved.q, "v": moved.v}
         q, time, targets = given["q"], clock(0.0), None
         if self.drive is not None and self.drive.delay:
-            acting_target, targets = delayed(given, self.drive.delayed, self.drive.delay)
-            given = given | {self.drive.delayed: acting_target}
+            acting_target, targets = delay_line(given, self.drive.delayed_argument, self.drive.delay)
+            given = given | {self.drive.delayed_argument: acting_target}
         tau, motors = self._controls(model, given, time)
         if moved is not None:
             motors = [motor for motor in motors if motor.place not in moved.places]
@@ -563,7 +561,7 @@ class StepPlan:
                 q_start=given["q"],
                 v_start=given["v"],
                 tau=found["tau"],
-                controls=next((given[name] for name in self._controlled), ()),
+                controls=next((given[name] for name in self._control_arguments), ()),
                 contact=forces,
                 external=given.get("external_forces", ()),
                 external_frame=self.external_frame or "body",
@@ -572,7 +570,7 @@ class StepPlan:
         return self.sensors.read_all(end, given, good)
 
     @cached_property
-    def _controlled(self) -> tuple[str, ...]:
+    def _control_arguments(self) -> tuple[str, ...]:
         """The argument that holds the controls, if there is one."""
         return tuple(name for name in ("tau", "ctrl", "q_ref") if name in self.argument_shapes)[:1]
 
@@ -580,7 +578,7 @@ class StepPlan:
     def _read_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of controls and external forces, for readings of the caller's."""
         shapes = self.argument_shapes
-        found = {"controls": shapes[self._controlled[0]]} if self._controlled else {}
+        found = {"controls": shapes[self._control_arguments[0]]} if self._control_arguments else {}
         return found | ({"external": shapes["external_forces"]} if self.external_frame is not None else {})
 
     def _work(
