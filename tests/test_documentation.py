@@ -134,13 +134,15 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 PACKAGES = (
-    *("control", "symbolic", "analysis", "motion", "simulation", "contact", "viewer"),
+    *("control", "symbolic", "analysis", "motion", "simulation", "contact", "viewer", "envs"),
     *("dynamics", "kinematics", "constraints", "geometry", "cartesian", "floating_base", "identification"),
     *("joints", "shapes"),
 )
 NO_EQUATION = {
     "contact.pairs_of": "chooses among names",
     "compile": "turns a function into machine code",
+    "envs.make": "makes copies of a task",
+    "envs.names": "lists names",
     "convert_state": "renames and reorders coordinates",
     "get_num_threads": "reads a setting",
     "load": "reads a file",
@@ -155,6 +157,8 @@ NO_EQUATION = {
 NO_ROW = {
     "control.actuator_forces": "actuators are no matter of the documents",
     "dynamics.fluid_forces": "fluids are no matter of the documents",
+    "envs.make": "learning is no matter of the documents",
+    "envs.names": "learning is no matter of the documents",
     "kinematics.spring_lengths": "tendons are no matter of the documents",
     "get_num_threads": "threads are no matter of the documents",
     "set_num_threads": "threads are no matter of the documents",

@@ -9,8 +9,8 @@ __version__ = "0.1.0"
 
 _PACKAGES = {
     "dalembert": (
-        "algorithms", "analysis", "contact", "control", "errors", "interop", "models", "motion", "scalar",
-        "simulation", "spatial", "symbolic", "textbook", "viewer",
+        "algorithms", "analysis", "contact", "control", "envs", "errors", "interop", "models", "motion",
+        "scalar", "simulation", "spatial", "symbolic", "textbook", "viewer",
     ),
     "dalembert.api": (
         "cartesian", "constraints", "dynamics", "floating_base", "geometry", "identification", "joints",

@@ -4,6 +4,7 @@ from dalembert import algorithms as algorithms
 from dalembert import analysis as analysis
 from dalembert import contact as contact
 from dalembert import control as control
+from dalembert import envs as envs
 from dalembert import errors as errors
 from dalembert import interop as interop
 from dalembert import models as models

@@ -107,11 +107,12 @@ def contact_sheet(
     if wanted.ndim != 1 or not 1 <= len(wanted) <= 100 or not np.isfinite(wanted).all():
         raise ArgumentError(f"times is {times!r}; give the times [s] of 1 to 100 pictures")
     chosen = np.unique(nearest_frames(whole.time, wanted))
-    write_file(target, png(_sheet(Frames(whole.model, whole.time[chosen], whole.q[chosen]), size)))
+    write_file(target, png(sheet(Frames(whole.model, whole.time[chosen], whole.q[chosen]), size)))
     return target
 
 
-def _sheet(moments: Frames, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+def sheet(moments: Frames, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+    """Return pictures of moments side by side, `(height, width, 3)`; `size`: width and height of one."""
     model = moments.model
     drawing = drawing_of(model)
     times = moments.time if model.time_dependent else None
