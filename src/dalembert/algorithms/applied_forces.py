@@ -15,7 +15,6 @@ import numpy as np
 
 from dalembert.algorithms.aligned import AlignedBody
 from dalembert.algorithms.declaration import NO_LOADS, public
-from dalembert.algorithms.dense import total
 from dalembert.algorithms.fluid import fluid_forces
 from dalembert.algorithms.kinematics import forward_kinematics
 from dalembert.algorithms.springs import spring_forces, stretch_energy
@@ -23,6 +22,7 @@ from dalembert.errors import ArgumentError, ShapeError, require_choice
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, absolute, is_zero, select, sqrt
+from dalembert.scalar.row_sets import sum_all
 from dalembert.spatial import Force, Transform, Vec3
 
 # Constraint stabilisation against drift: the right side of K a = k with feedback of errors.
@@ -198,7 +198,7 @@ def passive_forces(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> 
 
 def spring_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
     """Return the energy stored in the springs of joints and between points, sum of stiffness x^2 / 2 [J]."""
-    return stretch_energy(tree, q, time=time) + total(
+    return stretch_energy(tree, q, time=time) + sum_all(
         0.5 * k * x * x
         for body in tree.bodies
         for k, x in zip(body.stiffness, displacement(body, body.own_q(q)), strict=True)

@@ -17,7 +17,7 @@ from dalembert.model.joints import Joint
 from dalembert.model.joints.dual import directional_derivative
 from dalembert.model.joints.subspaces import combination
 from dalembert.model.model import Model
-from dalembert.model.tree import Tree
+from dalembert.model.tree import StandingTree, Tree
 from dalembert.model.user_functions import Constraint, LoopClosure
 from dalembert.scalar import Scalar, Scalars, Time
 from dalembert.spatial import Force, Motion, Transform, Vec3
@@ -415,7 +415,8 @@ def constraint_equations(
     A loop closure q = gamma(y) beside loops or user constraints solves them and adds no rows; alone it is the
     constraint. `coordinates`: where loops are computed, "nearby" or "base"; see `loop_rows`.
     """
-    original_model(tree)  # refuses trees without constraints of their own
+    if not isinstance(tree, StandingTree):
+        original_model(tree)  # refuses trees without constraints of their own
     parts: list[tuple[str, LoopRows | UserRows]] = [
         (loop.name, loop_rows(tree, loop, q, v, time=time, coordinates=coordinates)) for loop in tree.loops
     ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, final
 
 from dalembert.scalar import Scalar, Scalars, absolute, is_one, is_zero, maximum, select
+from dalembert.scalar.row_sets import sum_all
 
 Matrix = list[list[Scalar]]
 """By rows."""
@@ -26,6 +27,12 @@ def dot(a: Scalars, b: Scalars) -> Scalar:
         if not (is_zero(x) or is_zero(y)):
             total = x * y if is_zero(total) else total + x * y
     return total
+
+
+def inner_product(a: Scalars, b: Scalars) -> Scalar:
+    """Return a^T b of vectors of all variables of a tree, which may be wide (`scalar.Rows.every`)."""
+    products = zip(a, b, strict=True)
+    return sum_all(x * y for x, y in products if not (is_zero(x) or is_zero(y)))
 
 
 def total(values: Iterable[Any], zero: Any = 0.0) -> Any:

@@ -25,6 +25,7 @@ from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, Scalars, Time, is_zero
+from dalembert.scalar.row_sets import sum_all
 from dalembert.spatial import Force, Motion, RigidInertia, SymMat3, Vec3
 
 # The rate of a moving body's inertia in fixed coordinates.
@@ -57,7 +58,7 @@ def inertia_rate(inertia: RigidInertia, v: Motion) -> RigidInertia:
 
 def total_mass(tree: Tree) -> Scalar:
     """Return the mass of all bodies [kg]."""
-    return total(body.inertia.mass for body in tree.bodies)
+    return sum_all(body.inertia.mass for body in tree.bodies)
 
 
 @public("dynamics", "q v", method="tree", frame_free=True, differentiable=True)
@@ -91,11 +92,8 @@ def potential_energy(tree: Tree, q: Scalars, *, time: Time = None) -> Scalar:
     -58.86
     """
     poses = forward_kinematics(tree, q, time=time)
-    total: Scalar = 0.0
-    for body in tree.bodies:
-        inertia, pose = body.inertia, poses[body]
-        total = total - tree.gravity.dot(pose.R @ inertia.h + pose.p * inertia.mass)
-    return total
+    moments = (poses[body].R @ body.inertia.h + poses[body].p * body.inertia.mass for body in tree.bodies)
+    return sum_all(-tree.gravity.dot(moment) for moment in moments)
 
 
 def momentum(tree: Tree, q: Scalars, v: Scalars, *, time: Time = None) -> Force:

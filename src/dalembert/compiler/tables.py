@@ -97,6 +97,12 @@ def _constants(body: Body) -> tuple[Any, ...]:
     return (body.placement, body.inertia, body.armature)
 
 
+def structure_of(body: Body) -> Any:
+    """Return what bodies of one kind have in common."""
+    followed = -1 if body.dependence is None else len(body.dependence.terms)
+    return type(body.joint), body.joint.structure(), _shape(_constants(body)), followed
+
+
 def body_numbers(body: Body) -> list[float]:
     """Return all constants of a body that dynamics reads."""
     return [*body.joint.parameters(), *leaves(_constants(body)), *_ratios(body.dependence)]
@@ -409,9 +415,7 @@ class TableTree(Tree):
         for body in bodies:
             if body.joint.time_dependent:
                 raise TracingError(f"joint {body.joint_name!r}: time-dependent joints are not tabulated")
-            followed = -1 if body.dependence is None else len(body.dependence.terms)
-            kind = (type(body.joint), body.joint.structure(), _shape(_constants(body)), followed)
-            members.setdefault(kind, []).append(body)
+            members.setdefault(structure_of(body), []).append(body)
         rows = {body.index: body_numbers(body) for body in bodies}
         width = max(len(row) for row in rows.values())
         numbers = np.zeros((len(bodies), width))

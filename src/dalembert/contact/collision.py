@@ -18,7 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from dalembert import scalar
-from dalembert.contact.contacts import BodyPairs, Contacts, friction_across, listed_contacts, turning_friction
+from dalembert.contact.contacts import (
+    BodyPairs,
+    Contacts,
+    for_bodies,
+    friction_across,
+    listed_contacts,
+    stack_bodies,
+    turning_friction,
+)
 from dalembert.contact.narrow_phase import point_count
 from dalembert.contact.narrow_phase.boxes import best_face
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, ContactPoint, choose
@@ -54,7 +62,7 @@ from dalembert.model.shapes import (
     Sphere,
 )
 from dalembert.model.topology import WORLD
-from dalembert.model.tree import PerBody
+from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import (
     Family,
     Linked,
@@ -67,10 +75,10 @@ from dalembert.scalar import (
     is_zero,
     logical_and,
     logical_not,
-    maximum,
     select,
     sqrt,
 )
+from dalembert.scalar.row_sets import greatest
 from dalembert.spatial import Motion, Transform, Vec3
 
 T = TypeVar("T")
@@ -268,7 +276,7 @@ def remember_axes(kinds: Sequence[SeparatedPairs], size: int, like: Any) -> list
         count, places = pairs.near.scan(place(pairs), count)
         writes.append(write(pairs, places))
     memory = kept.write(writes)
-    return [memory.at(k) for k in range(size)]
+    return memory.first(size)
 
 
 def _is_separated(a: ShapeRows, i: Row, b: ShapeRows, k: Row, axis: Vec3) -> Scalar:
@@ -351,38 +359,43 @@ class Scene:
     body_count: int
     shapes: Mapping[Key, ShapeTable]
     kinds: tuple[PairTable, ...]
-    pair_of_point: Sequence[int]
+    pair_of_point: Numbers
 
     @staticmethod
     def of(model: Model, pairs: Sequence[ContactPair]) -> Scene:
         """Return the scene of pairs, as `pairs_of` gives them."""
-        shapes: dict[Key, dict[tuple[int, int], Placed]] = {}
-        members: dict[Kind, list[tuple[int, bool]]] = {}
+        # A scene of hundreds of bodies has as many pairs as the square of that: few operations for each.
+        shapes: dict[Key, dict[tuple[int, int], int]] = {}
+        placed: dict[Key, list[Placed]] = {}
+        members: dict[Kind, tuple[list[int], list[int], list[int], list[float]]] = {}
         counts = np.zeros(len(pairs), np.int64)
-        usual: dict[Kind, int] = {}
+        known: dict[tuple[Any, Any], tuple[Kind, bool, int]] = {}
+        alike = {id(side.shape): _alike(side.shape) for pair in pairs for side in (pair.first, pair.second)}
         for number, pair in enumerate(pairs):
-            kind, turned = kind_of(pair.first.shape, pair.second.shape)
-            members.setdefault(kind, []).append((number, turned))
-            for form, side in zip(kind, _sides(pair, turned), strict=True):
-                shapes.setdefault(form, {}).setdefault(_key(side), side)
-            if kind not in usual or CornersForm in kind:
-                usual[kind] = point_count(pair.first.shape, pair.second.shape)
-            counts[number] = usual[kind]
+            a, b = pair.first, pair.second
+            both = alike[id(a.shape)], alike[id(b.shape)]
+            if both not in known:
+                known[both] = (*kind_of(a.shape, b.shape), point_count(a.shape, b.shape))
+            kind, turned, counts[number] = known[both]
+            if kind not in members:
+                members[kind] = [], [], [], []
+            numbers, *rows, signs = members[kind]
+            numbers.append(number)
+            signs.append(-1.0 if turned else 1.0)
+            for form, side, own in zip(kind, (b, a) if turned else (a, b), rows):
+                places, key = shapes.setdefault(form, {}), (side.body, id(side.shape))
+                if key not in places:
+                    places[key] = len(places)
+                    placed.setdefault(form, []).append(side)
+                own.append(places[key])
         begins = np.cumsum(counts) - counts
-        places = {form: {key: row for row, key in enumerate(found)} for form, found in shapes.items()}
         kinds: list[PairTable] = []
-        for kind, found in members.items():
-            first, second = (
-                [places[form][_key(_sides(pairs[number], turned)[k])] for number, turned in found]
-                for k, form in enumerate(kind)
-            )
-            signs = [-1.0 if turned else 1.0 for _, turned in found]
-            own = [number for number, _ in found]
+        for kind, (numbers, first, second, signs) in members.items():
             searched = sum(len(table.first) for table in kinds if table.is_searched)
-            kinds.append(PairTable(kind, first, second, signs, begins[own], counts[own], searched))
+            kinds.append(PairTable(kind, first, second, signs, begins[numbers], counts[numbers], searched))
         count = len(model.bodies)
-        tables = {form: ShapeTable.of(form, [*found.values()], count) for form, found in shapes.items()}
-        return Scene(tuple(pairs), count, tables, tuple(kinds), np.repeat(range(len(pairs)), counts).tolist())
+        tables = {form: ShapeTable.of(form, found, count) for form, found in placed.items()}
+        return Scene(tuple(pairs), count, tables, tuple(kinds), np.repeat(range(len(pairs)), counts))
 
     @property
     def point_count(self) -> int:
@@ -411,16 +424,18 @@ class Scene:
         dt: Scalar,
         like: Any,
         axes: Sequence[Sequence[Scalar]] = (),
+        tree: Tree | None = None,
     ) -> Contacts:
         """Return the points within reach in a step of dt [s].
 
-        `poses` of the bodies in the world; `velocities` in body coordinates, or None for `MAX_APPROACH_SPEED`
-        between any two; `like`: scalars of the kind to compute with; `axes`: those that the step before
-        remembered, which has as many rows for the next one.
+        `poses` of the bodies in the world, of those of the `tree` if one is given that stands for all;
+        `velocities` in body coordinates, or None for `MAX_APPROACH_SPEED` between any two; `like`: scalars of
+        the kind to compute with; `axes`: those that the step before remembered, which has as many rows for
+        the next one.
         """
         if not self.pairs:
             return listed_contacts(self.body_count, (), ())
-        bodies = self._bodies(poses, velocities, dt, like)
+        bodies = self._bodies(tree or Tree(), poses, velocities, dt, like)
         shapes = {form: ShapeRows(table, bodies, like) for form, table in self.shapes.items()}
         points = scalar.rows(self.point_count, like=like)
         known = KnownAxes.of(axes, like) if axes else None
@@ -434,11 +449,10 @@ class Scene:
             for (_, separate), own in zip(sources, axes_found, strict=True)
             if separate is not None
         ]
+        between = self._bodies_of_pairs[self.pair_of_point]
         first, second = (
-            points.links(bodies.rows, [self._body(side) for side in self._of_points(sides)])
-            for sides in ([pair.first for pair in self.pairs], [pair.second for pair in self.pairs])
+            points.links(bodies.rows, np.where(own == WORLD, self.body_count, own)) for own in between.T
         )
-        between = [(pair.first.body, pair.second.body) for pair in self.pairs]
         pair_rows = scalar.rows(len(self.pairs), like=like)
         pairs_of_points = points.links(pair_rows, self.pair_of_point)
 
@@ -454,9 +468,9 @@ class Scene:
             second,
             of_pairs([pair.friction for pair in self.pairs]),
             of_pairs([pair.restitution for pair in self.pairs]),
-            points.numbers([float(number) for number in range(self.point_count)]),
+            points.numbers(np.arange(self.point_count, dtype=np.float64)),
             found,
-            BodyPairs.of(points, self._of_points(between), bodies.rows, self.body_count, like),
+            BodyPairs.of(points, between, bodies.rows, self.body_count, like),
             any(not is_zero(pair.restitution) for pair in self.pairs),
             friction_across(self.pairs, of_pairs),
             turning_friction(self.pairs, of_pairs),
@@ -464,19 +478,18 @@ class Scene:
         )
 
     def _bodies(
-        self, poses: PerBody[Transform], velocities: PerBody[Motion] | None, dt: Scalar, like: Any
+        self, tree: Tree, poses: PerBody[Transform], velocities: PerBody[Motion] | None, dt: Scalar, like: Any
     ) -> Bodies:
         """Return the bodies and the world at their poses."""
         rows = scalar.rows(self.body_count + 1, like=like)
+        frames = stack_bodies(tree, rows, [pose.as_transform() for pose in poses], Transform.identity())
         if velocities is None:
-            travel = [0.5 * MAX_APPROACH_SPEED * dt] * (self.body_count + 1)
-        else:
-            fastest: Scalar = 0.0
-            for velocity, extent in zip(velocities, self._extents, strict=True):
-                fastest = maximum(fastest, _greatest_speed(velocity, extent))
-            travel = [*[(fastest + MAX_SPEED_GAIN) * dt] * self.body_count, 0.0]
-        frames = [*(pose.as_transform() for pose in poses), Transform.identity()]
-        return Bodies(rows, rows.stack(frames), rows.stack(travel))
+            way = 0.5 * MAX_APPROACH_SPEED * dt
+            return Bodies(rows, frames, stack_bodies(tree, rows, [way] * len(poses), way))
+        extents = for_bodies(tree, self._extents)
+        speeds = (_greatest_speed(*own) for own in zip(velocities, extents, strict=True))
+        way = (greatest(speeds, 0.0) + MAX_SPEED_GAIN) * dt
+        return Bodies(rows, frames, stack_bodies(tree, rows, [way] * len(poses), 0.0))
 
     @cached_property
     def _extents(self) -> list[float]:
@@ -490,11 +503,11 @@ class Scene:
                 found[body] = max(found[body], float(np.linalg.norm(middle) + radius))
         return found[:-1]
 
-    def _of_points(self, of_pairs: Sequence[T]) -> list[T]:
-        return [of_pairs[number] for number in self.pair_of_point]
-
-    def _body(self, side: Placed) -> int:
-        return self.body_count if side.body == WORLD else side.body
+    @cached_property
+    def _bodies_of_pairs(self) -> Numbers:
+        """The first and the second body of each pair."""
+        found = [(pair.first.body, pair.second.body) for pair in self.pairs]
+        return np.array(found, np.int64).reshape(-1, 2)
 
 
 def _greatest_speed(velocity: Motion, extent: float) -> Scalar:
@@ -503,9 +516,8 @@ def _greatest_speed(velocity: Motion, extent: float) -> Scalar:
     return sqrt(linear.dot(linear)) + sqrt(angular.dot(angular)) * extent
 
 
-def _sides(pair: ContactPair, turned: bool) -> tuple[Placed, Placed]:
-    return (pair.second, pair.first) if turned else (pair.first, pair.second)
-
-
-def _key(side: Placed) -> tuple[int, int]:
-    return side.body, id(side.shape)
+def _alike(shape: Shape) -> tuple[type[Shape], int]:
+    """Return what is equal for shapes that make pairs of the same kind and with as many points: meshes differ
+    by their vertices, where each of these may touch the ground."""
+    count = len(shape.vertices) if isinstance(shape, ConvexMesh) else 0
+    return type(shape), count if count <= MAX_GROUND_VERTICES else 0

@@ -35,8 +35,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
-from dalembert.algorithms.dense import dot
-from dalembert.contact.contacts import Contacts
+from dalembert.algorithms.dense import inner_product
+from dalembert.contact.contacts import Contacts, stack_bodies
 from dalembert.contact.costs import (
     MIN_INVERSE_INERTIA,
     Equality,
@@ -288,7 +288,7 @@ def solve_compliant(
         return [c + x for c, x in zip(so_far, more, strict=True)]
 
     c_0, c_1, c_2 = points.contacts.near.fold(add_energy_gain, [0.0, 0.0, 0.0])
-    a, b = dot(P, change), dot(P, free)
+    a, b = inner_product(P, change), inner_product(P, free)
     s = _passive_fraction(a + 2.0 * c_2, b + c_1, maximum(-c_0, 0.0))
     acting = points.contacts.near.each(lambda row: found[row].impulse * s)
 
@@ -540,11 +540,11 @@ def solve_compliant_step(
     """
     system, near = start.system, contacts.near
     tree, bodies = system.axes.tree, contacts.bodies
-    inverse_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
+    inverse_mass = stack_bodies(tree, bodies, inverse_tree_masses(tree), 0.0)
     turns = contacts.turning is not None
-    inverse_inertia = bodies.stack([*turning_inverse_inertias(tree), 0.0]) if turns else None
+    inverse_inertia = stack_bodies(tree, bodies, turning_inverse_inertias(tree), 0.0) if turns else None
     gains = {motor.place: motor.kp for motor in motors}
-    driven = bodies.stack([*drive_stiffnesses(tree, gains), 0.0])
+    driven = stack_bodies(tree, bodies, drive_stiffnesses(tree, gains), 0.0)
 
     def surface(row: Row) -> CompliantPoint:
         past = [0.0, 0.0, 0.0, 0.0, ABSENT_POINT_GAP, 0.0, 0.0, 0.0] if memory is None else memory[row]

@@ -7,14 +7,54 @@ What a law remembers of a point from one step to the next, such as its impulse, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from dalembert.contact.friction import Turning
 from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP, Candidate, ContactPoint
 from dalembert.contact.pairs import ContactPair
+from dalembert.contact.prescribed import TreeAtTime
 from dalembert.model.topology import WORLD
+from dalembert.model.tree import StandingTree, Tree
 from dalembert.scalar import Family, Linked, Row, Rows, Scalar, Write, is_zero, rows, select
 from dalembert.spatial import Vec3
+
+# Bodies as rows: all of a system and, last, the world. A tree may stand for others that are alike.
+
+T = TypeVar("T")
+
+
+def stack_bodies(tree: Tree, rows: Rows, values: Sequence[T], last: T) -> Family[T]:
+    """Return as rows a value of each body of a tree, and `last` for the world."""
+    tree = _standing(tree)
+    if isinstance(tree, StandingTree):
+        return tree.stack(rows, values, last)
+    listed: list[Any] = [*values, last]
+    return rows.numbers(listed) if all(isinstance(x, float) for x in listed) else rows.stack(listed)
+
+
+def of_body(tree: Tree, rows: Rows, family: Family[T], body: int) -> T:
+    """Return the value that a body of a tree has in a family of such rows."""
+    tree = _standing(tree)
+    return tree.at(rows, family, body) if isinstance(tree, StandingTree) else family.at(body)
+
+
+def for_bodies(tree: Tree, values: Sequence[T]) -> list[T]:
+    """Return for the bodies of a tree what is given for those of the whole system."""
+    tree = _standing(tree)
+    return tree.of_bodies(values) if isinstance(tree, StandingTree) else list(values)
+
+
+def standing_for(tree: Tree, body: int) -> int:
+    """Return the body of a tree that stands for one of the whole system."""
+    tree = _standing(tree)
+    return tree.standing_for(body) if isinstance(tree, StandingTree) else body
+
+
+def _standing(tree: Tree) -> Tree:
+    return tree.original if isinstance(tree, TreeAtTime) else tree
 
 
 class TurningFriction(NamedTuple):
@@ -40,18 +80,17 @@ class BodyPairs(NamedTuple):
     of_point: Family[Row]
 
     @staticmethod
-    def of(
-        every: Rows, of_points: Sequence[tuple[int, int]], bodies: Rows, count: int, like: Any
-    ) -> BodyPairs:
+    def of(every: Rows, of_points: npt.NDArray[np.int64], bodies: Rows, count: int, like: Any) -> BodyPairs:
         """Return the pairs of all points, by the bodies of each; `bodies`: all `count` and the world."""
-        number = {names: k for k, names in enumerate(dict.fromkeys(of_points))}
-        found = rows(len(number), like=like)
-        first, second = (
-            found.links(bodies, [count if names[side] == WORLD else names[side] for names in number])
-            for side in range(2)
+        both = np.where(of_points == WORLD, count, of_points) @ [count + 1, 1]
+        _, begins, number = np.unique(both, return_index=True, return_inverse=True)
+        order = np.argsort(begins)  # that of the points
+        names, place = of_points[begins[order]], np.argsort(order)
+        found = rows(len(names), like=like)
+        first, second = (found.links(bodies, np.where(own == WORLD, count, own)) for own in names.T)
+        return BodyPairs(
+            tuple(map(tuple, names.tolist())), found, first, second, every.links(found, place[number])
         )
-        of_point = every.links(found, [number[names] for names in of_points])
-        return BodyPairs(tuple(number), found, first, second, of_point)
 
 
 class Contacts(NamedTuple):
@@ -99,7 +138,11 @@ def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> C
         number=every.numbers([float(k) for k in range(len(candidates))]),
         points=every.stack([item.point for item in candidates]),
         body_pairs=BodyPairs.of(
-            every, [(item.first, item.second) for item in candidates], bodies, count, like
+            every,
+            np.array([(item.first, item.second) for item in candidates], np.int64).reshape(-1, 2),
+            bodies,
+            count,
+            like,
         ),
         rebounds=any(not is_zero(item.restitution) for item in candidates),
         across=friction_across(candidates, every.stack),
@@ -108,7 +151,7 @@ def listed_contacts(count: int, candidates: Sequence[Candidate], like: Any) -> C
 
 
 def with_coefficients(
-    contacts: Contacts, pairs: Sequence[ContactPair], pair_of_point: Sequence[int], like: Any
+    contacts: Contacts, pairs: Sequence[ContactPair], pair_of_point: npt.NDArray[np.int64], like: Any
 ) -> Contacts:
     """Return contacts with the coefficients of these pairs; `pair_of_point`: the number of each point's
     pair."""
@@ -197,4 +240,4 @@ def remember(
             Write(contacts.near, lambda row: [(places[row], [contacts.number[row], *values[row]])]),
         ]
     )
-    return [memory.at(k) for k in range(size[0])], count
+    return memory.first(size[0]), count

@@ -38,6 +38,7 @@ from dalembert.errors import ModelError
 from dalembert.model.body import Body
 from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, absolute, is_zero, maximum, minimum, select
+from dalembert.scalar.row_sets import greatest
 from dalembert.spatial import ArticulatedInertia, Force, Mat3, Motion, SymMat3, Vec3
 
 
@@ -411,9 +412,7 @@ def _tree_masses(tree: Tree) -> tuple[list[Scalar], Scalar]:
     for body in tree.bodies:
         root = roots[body.index]
         masses[root] = masses[root] + body.inertia.mass if root in masses else body.inertia.mass
-    heaviest: Scalar = 1e-9
-    for mass in masses.values():
-        heaviest = maximum(heaviest, mass)
+    heaviest = greatest(masses.values(), 1e-9)
     return [masses[root] for root in roots], heaviest * MIN_TREE_MASS_RATIO
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import inner_product
 from dalembert.contact.compliant import friction_force, moved_patch
 from dalembert.contact.contacts import Contacts
 from dalembert.contact.costs import Point, factor_hessian
@@ -90,9 +90,8 @@ def solve_law_step(start: StepStart, contacts: Contacts, memory: Memory, law: La
         u = (after[row] if law.implicit else before[row]).linear
         return _after(contacts, row, patches[row], u, impulses[row].linear * (1.0 / start.dt), start.dt, law)
 
-    solution = StepSolution(
-        v, free, correction, impulses, dot(P, free) + 0.5 * dot(P, change), near.each(memory_row)
-    )
+    work = inner_product(P, free) + 0.5 * inner_product(P, change)
+    solution = StepSolution(v, free, correction, impulses, work, near.each(memory_row))
     solution = solution._replace(flight=flight_shift(start, v, P))
     if start.prescribed is None:
         return solution._replace(residual=found.residual)

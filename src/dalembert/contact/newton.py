@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, final
 
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import dot, inner_product
 from dalembert.contact.costs import (
     Equality,
     JointDrive,
@@ -45,6 +45,7 @@ from dalembert.scalar import (
     select,
     sqrt,
 )
+from dalembert.scalar.row_sets import sum_all
 
 # The linear system H x = b, H = H_0 + D^T K D, where D x are the relative velocities of moving bodies that
 # touch each other, and K the sums of the Hessians of their points, 6 x 6 each.
@@ -260,11 +261,7 @@ def line_search(
         return with_others(total, alpha)
 
     def with_others(total: Scalar, alpha: Scalar) -> Scalar:
-        for joint, x, y in rates:
-            total = total - y * joint.impulse(x + alpha * y)
-        for equality, x, y in rows:
-            total = total - y * equality.impulse(x + alpha * y)
-        return total
+        return sum_all((-(y * term.impulse(x + alpha * y)) for term, x, y in (*rates, *rows)), total)
 
     enough = absolute(start) * TARGET_SLOPE_RATIO
 
@@ -429,7 +426,7 @@ class _Newton:
             [-x for x in at.r],
         )
         d, Ad, motions = moved.v, problem.system.times(moved), points.motions(moved)
-        start, slope, bend = dot(d, at.r), dot(d, at.momentum), dot(d, Ad)
+        start, slope, bend = (inner_product(d, x) for x in (at.r, at.momentum, Ad))
 
         def along(total: Scalar, row: Row) -> tuple[Scalar, _Along]:
             y = points.velocity(row, motions)
@@ -526,10 +523,7 @@ def position_correction(
 
 def weighted_square(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:
     """Return the sum of w x^2."""
-    total: Scalar = 0.0
-    for a, w in zip(x, weights, strict=True):
-        total = total + a * a * w
-    return total
+    return sum_all(a * a * w for a, w in zip(x, weights, strict=True))
 
 
 def _norm(x: Sequence[Scalar], weights: Sequence[Scalar]) -> Scalar:

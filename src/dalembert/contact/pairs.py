@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, TypeAlias, final
+from functools import cache
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from dalembert.contact.narrow_phase import can_touch, closest_points, point_count
 from dalembert.contact.narrow_phase.candidates import Candidate
@@ -88,19 +89,25 @@ def pairs_of(
             hulls[id(placed.shape)] = hull_of(placed.shape)
         return placed._replace(shape=hulls[id(placed.shape)])
 
+    # A scene of hundreds of bodies has as many pairs as the square of that.
+    surfaces = [_Surface.of(item.shape) for item in shapes]
+    usual = cache(_coefficients)
     found = []
     for number, first in enumerate(shapes):
-        for second in shapes[number + 1 :]:
-            given = explicit.get(frozenset((first.shape.name, second.shape.name)))
+        for place in range(number + 1, len(shapes)):
+            second = shapes[place]
+            given = explicit.get(frozenset((first.shape.name, second.shape.name))) if explicit else None
             if rules.one_body(first, second) or (given is None and not rules.may_touch(first, second)):
                 continue
             if not self_collision and not rules.with_world(first, second):
                 continue
-            names = rules.names(first), rules.names(second)
-            if (chosen is None or _matches(chosen, *names)) and not _matches(dropped, *names):
-                a, b = convex(first), convex(second)
-                if can_touch(a.shape, b.shape):
-                    found.append(_pair(a, b, given))
+            if chosen is not None or dropped:
+                names = rules.names(first), rules.names(second)
+                if (chosen is not None and not _matches(chosen, *names)) or _matches(dropped, *names):
+                    continue
+            a, b = convex(first), convex(second)
+            if can_touch(a.shape, b.shape):
+                found.append(ContactPair(a, b, *usual(surfaces[number], surfaces[place], given)))
     return tuple(found)
 
 
@@ -124,10 +131,22 @@ def _collidable(model: Model) -> list[Placed]:
     return [item for item in placed if item.shape.collision]
 
 
-def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair:
-    """Return the pair with its coefficients: those given for it, else those of its shapes."""
-    a, b = first.shape, second.shape
-    own = [shape.friction for shape in (a, b) if shape.friction is not None]
+class _Surface(NamedTuple):
+    """The friction of a shape, the number of directions in which it acts, and the restitution."""
+
+    friction: tuple[Scalar, ...] | None
+    condim: int
+    restitution: Scalar
+
+    @staticmethod
+    def of(shape: Shape) -> _Surface:
+        return _Surface(shape.friction, shape.condim, shape.restitution)
+
+
+def _coefficients(a: _Surface, b: _Surface, given: ShapePair | None) -> tuple[Any, ...]:
+    """Return the coefficients of a pair in the order of `COEFFICIENTS`: those given for it, else those of its
+    shapes."""
+    own = [surface.friction for surface in (a, b) if surface.friction is not None]
     friction: Sequence[Scalar] = USUAL_FRICTION if not own else own[0]
     if len(own) == 2:
         friction = [maximum(x, y) for x, y in zip(*own, strict=True)]
@@ -138,16 +157,18 @@ def _pair(first: Placed, second: Placed, given: ShapePair | None) -> ContactPair
         restitution = restitution if given.restitution is None else given.restitution
     slide, across, torsion, roll = pair_friction(friction, condim)
     both = None if len(friction) == 3 or across == slide else across
-    return ContactPair(first, second, slide, restitution, torsion, roll, both)
+    return slide, restitution, torsion, roll, both
 
 
 COEFFICIENTS: Final = ("friction", "restitution", "torsion", "rolling", "across")
-"""The fields of a pair that follow from its shapes."""
+"""The fields of a pair that follow from its shapes, in the order of `ContactPair`."""
 
 
 def pairs_with_values(model: Model, given: Model, pairs: tuple[ContactPair, ...]) -> tuple[ContactPair, ...]:
     """Return the pairs of a model with the coefficients that the shapes of `given` have, the same model with
     other values. Coefficients that a pair has of its own stay."""
+    if given is model:
+        return pairs
     found = []
     for pair in pairs:
         old, new = ([_shape_of(tree, side) for side in (pair.first, pair.second)] for tree in (model, given))
@@ -155,16 +176,17 @@ def pairs_with_values(model: Model, given: Model, pairs: tuple[ContactPair, ...]
             found.append(pair)
             continue
         before, after = (
-            _pair(pair.first._replace(shape=a), pair.second._replace(shape=b), None) for a, b in (old, new)
+            dict(zip(COEFFICIENTS, _coefficients(_Surface.of(a), _Surface.of(b), None), strict=True))
+            for a, b in (old, new)
         )
-        follow = [name for name in COEFFICIENTS if getattr(pair, name) == getattr(before, name)]
+        follow = [name for name in COEFFICIENTS if getattr(pair, name) == before[name]]
         for part in ("torsion", "rolling"):
-            if is_zero(getattr(pair, part)) and not is_zero(getattr(after, part)) and part in follow:
+            if is_zero(getattr(pair, part)) and not is_zero(after[part]) and part in follow:
                 raise ModelError(
                     f"the pair {pair_names(model, pair)} has no {part} friction, so that there is none to "
                     "replace at run time; build the model with some"
                 )
-        found.append(replace(pair, **{name: getattr(after, name) for name in follow}))
+        found.append(replace(pair, **{name: after[name] for name in follow}))
     return tuple(found)
 
 
@@ -192,6 +214,8 @@ class _Rules:
         self._names = [*model.bodies.names, WORLD_NAME]  # the last one is that of -1
         self._roots = [self._carriers(body)[-1] for body in range(len(model.bodies))] + [WORLD]
         self._excluded = {frozenset(pair) for pair in model.contact_exclusions}
+        parents = (WORLD if root == WORLD else model.bodies[root].parent for root in self._roots)
+        self._hangs = [parent != WORLD for parent in parents]
 
     def names(self, placed: Placed) -> frozenset[str]:
         """Return the names that mean this shape."""
@@ -201,16 +225,19 @@ class _Rules:
         return self._roots[first.body] == self._roots[second.body]
 
     def with_world(self, first: Placed, second: Placed) -> bool:
-        return WORLD in (self._roots[first.body], self._roots[second.body])
+        return self._roots[first.body] == WORLD or self._roots[second.body] == WORLD
 
     def may_touch(self, first: Placed, second: Placed) -> bool:
         """Return whether masks, exclusions and parents allow contact."""
         a, b = first.shape, second.shape
         if not (a.group & b.collides_with or b.group & a.collides_with):
             return False
-        links = (item.shape.link or self._names[item.body] for item in (first, second))
-        if self._excluded and frozenset(links) in self._excluded:
-            return False
+        if self._excluded:
+            links = (item.shape.link or self._names[item.body] for item in (first, second))
+            if frozenset(links) in self._excluded:
+                return False
+        if not (self._hangs[first.body] or self._hangs[second.body]):
+            return True
         return not (self._hangs_on(first.body, second.body) or self._hangs_on(second.body, first.body))
 
     def _hangs_on(self, child: int, body: int) -> bool:

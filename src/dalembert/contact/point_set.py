@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar, final
 
 from dalembert.algorithms.dense import dot
-from dalembert.contact.contacts import Contacts
+from dalembert.contact.contacts import Contacts, of_body, stack_bodies, standing_for
 from dalembert.contact.costs import Point
 from dalembert.contact.friction import EllipticHessian, PointHessian, PointVector
 from dalembert.contact.tree_system import TreeMotion, TreeSystem
@@ -83,7 +83,8 @@ class MovingPairs(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class PointSet:
     """The near points with their laws; `grounded` and `dynamic` ones, and the `pairs` of bodies that dynamic
-    ones couple, None where there can be none."""
+    ones couple, None where there can be none; `names`: the first and the second body of the pairs that there
+    may be, by the bodies of the tree that stand for them."""
 
     contacts: Contacts
     system: TreeSystem
@@ -91,23 +92,30 @@ class PointSet:
     grounded: Rows | None
     dynamic: Rows | None
     pairs: MovingPairs | None
+    names: tuple[tuple[int, int], ...] = ()
 
     @staticmethod
     def of(contacts: Contacts, system: TreeSystem, law: Callable[[Row], Point]) -> PointSet:
         """Return the points, each with the law that `law` gives for its row."""
         laws = contacts.near.each(law)
+        tree = system.axes.tree
         moving = [not system.is_driven(body) for body in range(len(system.carriers))]
-        both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in contacts.body_pairs.names}
+        names = tuple(
+            dict.fromkeys(
+                (standing_for(tree, a), standing_for(tree, b)) for a, b in contacts.body_pairs.names
+            )
+        )
+        both = {(a >= 0 and moving[a]) and (b >= 0 and moving[b]) for a, b in names}
         near = contacts.near
         if True not in both:
-            return PointSet(contacts, system, laws, near, None, None)
+            return PointSet(contacts, system, laws, near, None, None, names)
         if False not in both:
-            return PointSet(contacts, system, laws, None, near, MovingPairs.of(contacts, near))
-        moves = contacts.bodies.numbers([*map(float, moving), 0.0])
+            return PointSet(contacts, system, laws, None, near, MovingPairs.of(contacts, near), names)
+        moves = stack_bodies(tree, contacts.bodies, [*map(float, moving)], 0.0)
         is_dynamic = lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] > 0.5
         grounded = near.where(lambda row: moves[contacts.first[row]] * moves[contacts.second[row]] < 0.5)
         dynamic = near.where(is_dynamic)
-        return PointSet(contacts, system, laws, grounded, dynamic, MovingPairs.of(contacts, dynamic))
+        return PointSet(contacts, system, laws, grounded, dynamic, MovingPairs.of(contacts, dynamic), names)
 
     def motions(self, motion: TreeMotion) -> Family[Motion]:
         """Return the velocities of bodies about the common origin as rows."""
@@ -155,7 +163,7 @@ class PointSet:
             return own, value
 
         sums, values = contacts.near.scatter_each(acting, contacts.bodies, [Force.zero()] * count)
-        on_bodies = {body: sums.at(body) for body in self._touching()}
+        on_bodies = {body: self._of_body(sums, body) for body in self._touching()}
         return [{body: own[k] for body, own in on_bodies.items()} for k in range(count)], values
 
     def inertias(
@@ -173,7 +181,7 @@ class PointSet:
 
         sums = self.grounded.scatter(add_hessian, contacts.bodies, ArticulatedInertia.zero())
         driven = self.system.is_driven
-        return {body: sums.at(body) for body in self._touching() if not driven(body)}
+        return {body: self._of_body(sums, body) for body in self._touching() if not driven(body)}
 
     def pair_roots(self, hessian: Callable[[Row], PointHessian | EllipticHessian]) -> Family[PairRoot]:
         """Return R of each pair of bodies: K = R R^T is the sum of the Hessians of its dynamic points."""
@@ -194,29 +202,30 @@ class PointSet:
         acting = lambda row: [(second[row], impulse(row)), (first[row], -impulse(row))]
         sums = self.pairs.near.scatter(acting, bodies, Force.zero())
         driven = self.system.is_driven
-        both = {
-            body for names in self.contacts.body_pairs.names if not any(map(driven, names)) for body in names
-        }
-        return {body: sums.at(body) for body in sorted(both)}
+        both = {body for names in self.names if not any(map(driven, names)) for body in names}
+        return {body: self._of_body(sums, body) for body in sorted(both)}
+
+    def _of_body(self, sums: Family[Value], body: int) -> Value:
+        return of_body(self.system.axes.tree, self.contacts.bodies, sums, body)
 
     def _touching(self) -> list[int]:
         """Return the moving bodies that have points."""
-        bodies = {body for names in self.contacts.body_pairs.names for body in names}
+        bodies = {body for names in self.names for body in names}
         return sorted(body for body in bodies if not self.system.is_still(body))
 
     @property
     def _grounded_firsts(self) -> bool:
         """True if the first body of a grounded point may be the moving one."""
         driven = self.system.is_driven
-        return any(driven(second) and not driven(first) for first, second in self.contacts.body_pairs.names)
+        return any(driven(second) and not driven(first) for first, second in self.names)
 
     @property
     def _firsts_move(self) -> bool:
         """True if the first body of a point may move."""
-        return any(not self.system.is_still(first) for first, _ in self.contacts.body_pairs.names)
+        return any(not self.system.is_still(first) for first, _ in self.names)
 
 
 def stack_motions(contacts: Contacts, system: TreeSystem, motion: TreeMotion) -> Family[Motion]:
     """Return the velocities of bodies and the world about the common origin as rows."""
     moving = [system.velocity(motion, body) for body in range(len(system.carriers))]
-    return contacts.bodies.stack([*moving, Motion.zero()])
+    return stack_bodies(system.axes.tree, contacts.bodies, moving, Motion.zero())

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import inner_product
 from dalembert.algorithms.kinematics import forward_kinematics
-from dalembert.contact.contacts import Contacts
+from dalembert.contact.contacts import Contacts, stack_bodies
 from dalembert.contact.costs import (
     MIN_INVERSE_INERTIA,
     Point,
@@ -91,8 +91,8 @@ def rebound(
     near, laws = points.contacts.near, points.laws
     P_0 = points.generalized(lambda row: ends[row].force.impulse)
     change_0 = factors.solve(P_0).v
-    a, b = dot(P_0, change_0), dot(P_0, v_free)
-    b_steps = 0.5 * (b + dot(P_0, before))
+    a, b = inner_product(P_0, change_0), inner_product(P_0, v_free)
+    b_steps = 0.5 * (b + inner_product(P_0, before))
     s_0 = _passive_fraction(a, b, 0.0)
     v = [x + s_0 * y for x, y in zip(v_free, change_0, strict=True)]
     work, work_steps = (s_0 * x + 0.5 * (s_0 * s_0) * a for x in (b, b_steps))
@@ -102,8 +102,8 @@ def rebound(
     more = _rebounding(points, normal, before, v_free, v, speed)
     P_1 = points.generalized(lambda row: laws[row].push(more[row]))
     change_1 = factors.solve(P_1).v
-    a, b = dot(P_1, change_1), dot(P_1, v)
-    b_steps = 0.5 * (b + dot(P_1, before) + s_0 * dot(P_1, change_0))
+    a, b = inner_product(P_1, change_1), inner_product(P_1, v)
+    b_steps = 0.5 * (b + inner_product(P_1, before) + s_0 * inner_product(P_1, change_0))
     s_1 = minimum(_passive_fraction(a, b, work), _passive_fraction(a, b_steps, work_steps))
     return Rebound(
         [x + s_1 * y for x, y in zip(v, change_1, strict=True)],
@@ -211,10 +211,10 @@ def _points(
     """Return the points of a step, and the normal impulses that bound friction at first."""
     system, dt = start.system, start.dt
     tree, bodies = system.axes.tree, contacts.bodies
-    inverse_tree_mass = bodies.stack([*inverse_tree_masses(tree), 0.0])
-    inverse_mass = bodies.stack([*point_inverse_masses(tree), 0.0])
+    inverse_tree_mass = stack_bodies(tree, bodies, inverse_tree_masses(tree), 0.0)
+    inverse_mass = stack_bodies(tree, bodies, point_inverse_masses(tree), 0.0)
     turns = contacts.turning is not None
-    inverse_inertia = bodies.stack([*turning_inverse_inertias(tree), 0.0]) if turns else None
+    inverse_inertia = stack_bodies(tree, bodies, turning_inverse_inertias(tree), 0.0) if turns else None
     motions = stack_motions(contacts, system, system.motion(start.v)) if contacts.rebounds else None
 
     def law(row: Row) -> Point:
@@ -315,7 +315,8 @@ def _overlaps(
     travel = [start.dt * x + y for x, y in zip(eta, flight, strict=True)]
     q, _ = start.end(eta, travel)
     after, before = forward_kinematics(start.ahead, q), system.axes.poses
-    moves = contacts.bodies.stack([*_displacements(before, after, system.axes.origin), Transform.identity()])
+    displaced = _displacements(before, after, system.axes.origin)
+    moves = stack_bodies(system.axes.tree, contacts.bodies, displaced, Transform.identity())
 
     def overlap(row: Row) -> Scalar:
         arm, gap = points.laws[row].arm, contacts.points[row].gap

@@ -68,6 +68,7 @@ from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Family, Scalar, Time, is_zero, maximum, minimum, select, sqrt
+from dalembert.scalar.row_sets import sum_all
 from dalembert.spatial import Force, Motion, RigidInertia, Transform, Vec3
 
 
@@ -213,18 +214,18 @@ def squared_turn(
     """Return how far joints turn in a step, squared [rad^2]: the mean of the squares of their ways, `travel`,
     each with the kinetic energy that it would have alone in the neutral configuration, among those of all
     ways; `inverse_mass`: 1 / M_jj there. Variables that are `known` are left out."""
-    turns: Scalar = 0.0
-    ways: Scalar = 1e-300
+    turns: list[Scalar] = []
+    ways: list[Scalar] = []
     for body in independent_bodies(tree):
         for k, s in enumerate(body.jcalc(q, None, None).S, start=body.v_slice.start):
             if k in known:
                 continue
             square = travel[k] * travel[k]
             energy = square / inverse_mass[k]
-            ways = ways + energy
+            ways.append(energy)
             if not all(is_zero(x) for x in s.angular):
-                turns = turns + energy * square
-    return turns / ways
+                turns.append(energy * square)
+    return sum_all(turns) / sum_all(ways, 1e-300)
 
 
 TOLERATED_GAIN = 0.005

@@ -39,6 +39,7 @@ from dalembert.model.joints import Free
 from dalembert.model.topology import WORLD
 from dalembert.model.tree import PerBody, Tree
 from dalembert.scalar import Scalar, is_one, is_zero
+from dalembert.scalar.row_sets import at_first_row
 from dalembert.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Transform, Vec3
 
 # Joint axes in one common frame: world axes about a point near the figure.
@@ -89,7 +90,7 @@ class JointAxes:
 def joint_axes(tree: Tree, q: Sequence[Scalar]) -> JointAxes:
     """Return the axes of all joints at q."""
     poses = forward_kinematics(tree, q)
-    origin = poses[0].p if tree.bodies else Vec3.zero()
+    origin = at_first_row(poses[0].p) if tree.bodies else Vec3.zero()
 
     def in_world(body: Body, s: Motion) -> Motion:
         R, arm = poses[body].R, poses[body].p - origin

@@ -7,13 +7,13 @@ large systems.
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from dalembert.model.body import Body, JointMotion, Loop
 from dalembert.model.user_functions import Constraint, LoopClosure
-from dalembert.scalar import Scalar, Scalars
+from dalembert.scalar import Family, Rows, Scalar, Scalars
 from dalembert.spatial import Force, Vec3
 
 if TYPE_CHECKING:
@@ -140,3 +140,28 @@ class Tree(ABC):
                 for _, place, ratio in body.dependence.terms:
                     collected[place] = collected[place] + ratio * values[0]
         return collected
+
+
+class StandingTree(Tree):
+    """A tree that stands for the trees of a larger system that are alike, by wide numbers (`Rows.every`).
+
+    Rows are those of the bodies of the whole system and, last, the world.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def stack(self, rows: Rows, values: Sequence[Result], last: Result) -> Family[Result]:
+        """Return as rows a value of each body, and `last` for the world."""
+
+    @abstractmethod
+    def at(self, rows: Rows, family: Family[Result], body: int) -> Result:
+        """Return the value that a body has in a family of such rows."""
+
+    @abstractmethod
+    def of_bodies(self, values: Sequence[Result]) -> list[Result]:
+        """Return for the bodies of this tree what is given for those of the whole system."""
+
+    @abstractmethod
+    def standing_for(self, body: int) -> int:
+        """Return the body that stands for one of the whole system, by its number there."""

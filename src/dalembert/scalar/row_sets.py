@@ -32,13 +32,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast, final
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, final
 
 import numpy as np
+import numpy.typing as npt
 
 from dalembert.errors import ArgumentError, ShapeError
 from dalembert.scalar.for_each import leaves, rebuild
-from dalembert.scalar.kinds import FLOAT, Scalar, find
+from dalembert.scalar.kinds import FLOAT, Scalar, find, functions_of
+
+Numbers: TypeAlias = Sequence[float] | npt.NDArray[Any]
+"""Constants, one for each row."""
 
 T = TypeVar("T")
 Carry = TypeVar("Carry")
@@ -88,6 +92,10 @@ class Family(ABC, Generic[T]):
     def at(self, number: int) -> T:
         """Return the value of the row with a known number."""
 
+    def first(self, count: int) -> list[T]:
+        """Return the values of that many rows, from the first one on."""
+        return [self.at(number) for number in range(count)]
+
 
 @final
 class Linked(Family[T]):
@@ -106,8 +114,15 @@ class Linked(Family[T]):
 class Rows(ABC):
     """A set of rows, numbered from 0, or those that `collect` found."""
 
+    @property
     @abstractmethod
-    def numbers(self, values: Sequence[float]) -> Family[Scalar]:
+    def every(self) -> Row:
+        """The row that stands for every one of a set: what code reads there is *wide*, a value for each row,
+        with which it computes as with one number. Loops over the rows read the value of their own row;
+        `sum_all` and `greatest` make one number of those of all rows. For traces alone."""
+
+    @abstractmethod
+    def numbers(self, values: Numbers) -> Family[Scalar]:
         """Return a constant for each row."""
 
     @abstractmethod
@@ -115,7 +130,7 @@ class Rows(ABC):
         """Return the constants of rows of several numbers, a family for each place in a row."""
 
     @abstractmethod
-    def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
+    def links(self, to: Rows, numbers: Numbers) -> Family[Row]:
         """Return for each row a row of another set, by constant numbers."""
 
     @abstractmethod
@@ -188,6 +203,56 @@ def rows(count: int, *, like: Any) -> Rows:
     return _PlainRows(None, [{} for _ in range(count)])
 
 
+# Wide values (`Rows.every`): from all rows to one number.
+
+
+def rows_of(value: Scalar) -> Rows | None:
+    """Return the rows that a wide value stands for; None for any other."""
+    finder = getattr(find(type(value)), "rows_of", None)
+    found: Rows | None = None if finder is None else finder(value)
+    return found
+
+
+def sum_all(terms: Iterable[Scalar], start: Scalar = 0.0) -> Scalar:
+    """Return `start` and the terms, added up in order; of a wide one, the values of all rows."""
+    return _reduce(terms, start, lambda a, b: a + b)
+
+
+def greatest(terms: Iterable[Scalar], start: Scalar) -> Scalar:
+    """Return the greatest of `start` and the terms; of a wide one, the values of all rows."""
+    return _reduce(terms, start, lambda a, b: functions_of(a, b).maximum(a, b))
+
+
+def _reduce(terms: Iterable[Scalar], start: Scalar, join: Callable[[Scalar, Scalar], Scalar]) -> Scalar:
+    wide: list[tuple[Rows, Scalar]] = []
+    for term in terms:
+        own = rows_of(term)
+        if own is None:
+            start = join(start, term)
+        elif wide and wide[-1][0] is own:
+            wide[-1] = own, join(wide[-1][1], term)
+        else:
+            wide.append((own, term))
+    for own, value in wide:
+        start = own.fold(partial(_join_row, join, value), start)
+    return start
+
+
+def _join_row(join: Callable[[Scalar, Scalar], Scalar], value: Scalar, so_far: Scalar, _: Row) -> Scalar:
+    return join(so_far, value)
+
+
+def at_first_row(value: T) -> T:
+    """Return a nested value with the first row's of each of its wide values."""
+
+    def first(x: Scalar) -> Scalar:
+        own = rows_of(x)
+        return x if own is None else own.each(lambda _: x).at(0)
+
+    found: T = rebuild(value, [first(x) for x in leaves(value)])
+    return found
+
+
 # Rows of numbers and arrays: each is visited in Python. A row is known by its place in its set and in those
 # that its set was collected from.
 
@@ -229,13 +294,17 @@ class _PlainRows(Rows):
         self._parent = parent
         self._places = [{**place, self: k} for k, place in enumerate(places)]
 
-    def numbers(self, values: Sequence[float]) -> Family[Scalar]:
+    @property
+    def every(self) -> Row:
+        raise ArgumentError("rows of numbers have no values of every row; trace the code")
+
+    def numbers(self, values: Numbers) -> Family[Scalar]:
         return self.stack([float(x) for x in values])
 
     def columns(self, values: Sequence[Sequence[float]]) -> list[Family[Scalar]]:
         return [self.numbers(column) for column in zip(*values, strict=True)]
 
-    def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
+    def links(self, to: Rows, numbers: Numbers) -> Family[Row]:
         return self.stack([{to: int(k)} for k in numbers])
 
     def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from dalembert.compiler.lowering import Recipe
 from dalembert.contact.narrow_phase import nearest_point
 from dalembert.contact.narrow_phase.candidates import ContactPoint
 from dalembert.contact.options import PairChoice, select_pairs
-from dalembert.contact.pairs import ContactPair, pair_names, poses_of
+from dalembert.contact.pairs import COEFFICIENTS, ContactPair, pair_names, poses_of
 from dalembert.errors import own_errors
 from dalembert.model.model import Model
 from dalembert.model.topology import WORLD
@@ -141,12 +140,18 @@ def pairs_key(pairs: tuple[ContactPair, ...]) -> str:
     """Return a key that identifies a set of pairs of one model. A shape of many pairs is written once."""
     shapes = {id(side.shape): side.shape for pair in pairs for side in (pair.first, pair.second)}
     numbers = {key: number for number, key in enumerate(shapes)}
-    listed = []
-    for pair in pairs:
-        sides = [(side.body, numbers[id(side.shape)], side.number) for side in (pair.first, pair.second)]
-        coefficients = [getattr(pair, field.name) for field in fields(pair)[2:]]
-        listed.append((*sides, *coefficients))
-    return hashlib.sha256(repr((list(shapes.values()), listed)).encode()).hexdigest()
+    values: dict[tuple[Any, ...], int] = {}
+    sides = [
+        (a.body, numbers[id(a.shape)], a.number, b.body, numbers[id(b.shape)], b.number)
+        for a, b in ((pair.first, pair.second) for pair in pairs)
+    ]
+    given = [
+        values.setdefault(tuple(getattr(pair, name) for name in COEFFICIENTS), len(values)) for pair in pairs
+    ]
+    known = hashlib.sha256(repr((list(shapes.values()), list(values))).encode())
+    for listed in (sides, given):
+        known.update(np.array(listed, np.int64).tobytes())
+    return known.hexdigest()
 
 
 def _nearest(model: Model, pairs: tuple[ContactPair, ...]) -> CompiledFunction:

@@ -18,6 +18,7 @@ from dalembert.contact.step_terms import Motor
 from dalembert.control import Reference, Servo, driven_places
 from dalembert.errors import DtypeError, ShapeError, TracingError
 from dalembert.model.model import Model
+from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, literal, logical_or, maximum, minimum, select
 
 NO_DAMPING = 1e-12
@@ -273,7 +274,7 @@ def delay_line(given: dict[str, Any], name: str, most: int) -> tuple[list[Scalar
     return acting, history[:most]
 
 
-def motor_forces(model: Model, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
+def motor_forces(model: Tree, motors: Sequence[Motor], v: Sequence[Scalar], dt: Scalar) -> list[Scalar]:
     """Return tau `(nv,)` that motors gave in a step that ended with velocities v."""
     tau: list[Scalar] = [0.0] * model.nv
     for motor in motors:

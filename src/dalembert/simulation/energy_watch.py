@@ -19,10 +19,10 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from dalembert.algorithms.applied_forces import passive_forces, spring_energy
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import inner_product
 from dalembert.algorithms.energy_momentum import potential_energy, total_mass
 from dalembert.algorithms.inverse_dynamics import gravity_forces
-from dalembert.model.model import Model
+from dalembert.model.tree import Tree
 from dalembert.scalar import Scalar, maximum, select, sqrt
 
 STEPS_BETWEEN_CHECKS: Final = 32
@@ -51,7 +51,7 @@ class EnergyWatch(NamedTuple):
 
 def update_watch(
     watch: EnergyWatch,
-    model: Model,
+    model: Tree,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     kinetic: Scalar,
@@ -71,12 +71,12 @@ def update_watch(
 
 
 def _beside_kinetic(
-    model: Model, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, falling: Sequence[Scalar]
+    model: Tree, q: Sequence[Scalar], v: Sequence[Scalar], dt: Scalar, falling: Sequence[Scalar]
 ) -> Scalar:
     """Return E - T of (1)."""
     springs, weights = passive_forces(model, q, [0.0] * model.nv), gravity_forces(model, q)
-    power = dot(v, [g - f for g, f in zip(weights, springs, strict=True)])
-    power = power - dot(falling, weights)
+    power = inner_product(v, [g - f for g, f in zip(weights, springs, strict=True)])
+    power = power - inner_product(falling, weights)
     return potential_energy(model, q) + spring_energy(model, q) - 0.5 * dt * power
 
 

@@ -13,12 +13,12 @@ import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import numpy as np
 
 from dalembert.algorithms.aligned import aligned
-from dalembert.algorithms.dense import dot
+from dalembert.algorithms.dense import inner_product
 from dalembert.algorithms.energy_momentum import kinetic_energy
 from dalembert.algorithms.integrators import JointForces
 from dalembert.algorithms.inverse_dynamics import bias_forces
@@ -26,6 +26,8 @@ from dalembert.algorithms.kinematics import body_velocities, forward_kinematics,
 from dalembert.algorithms.open_tree import is_constrained, require_regular_inertia
 from dalembert.algorithms.stepping import VELOCITY_FIRST, prescribed_forces, step
 from dalembert.call.arguments import ArrayArgument
+from dalembert.compiler import alike_trees
+from dalembert.compiler.alike_trees import Forest, forest_of
 from dalembert.compiler.library import source_digest
 from dalembert.compiler.lowering import Recipe
 from dalembert.compiler.recording import kept_kernel
@@ -37,9 +39,11 @@ from dalembert.contact.contacts import Contacts, recall, remember, with_coeffici
 from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid, with_numbers
 from dalembert.contact.pairs import ContactPair, pairs_with_values
+from dalembert.contact.prescribed import PrescribedMotion
 from dalembert.contact.step import ContactStep, balance_energy, contact_step, root_trees
 from dalembert.contact.step_terms import Motor, center_velocities
 from dalembert.model.model import Model
+from dalembert.model.tree import Tree
 from dalembert.scalar import (
     Row,
     Scalar,
@@ -52,6 +56,7 @@ from dalembert.scalar import (
     minimum,
     select,
 )
+from dalembert.scalar.row_sets import sum_all
 from dalembert.simulation.actuator_drive import ActuatorDrive
 from dalembert.simulation.contact_laws import RecordedSurface, recorded_law
 from dalembert.simulation.distances import pairs_key
@@ -90,6 +95,14 @@ MAX_SPEED = 1e6
 
 MAX_POSITION = 1e12
 """A simulation whose position variables exceed this [rad, m], or joint forces this [N, N m], has blown up."""
+
+OF: Final = {
+    **dict.fromkeys(("q", "q_start"), "q"),
+    **dict.fromkeys(("v", "v_start", "tau"), "v"),
+    "external_forces": "bodies",
+    "account": "trees",
+}
+"""Arguments and results that are given for each variable, body or tree (`alike_trees.KINDS`)."""
 
 REJECTED = "the start is not finite, has a quaternion that is not of unit norm, or has open loops"
 """The cause of samples that are flagged before their first step."""
@@ -338,6 +351,7 @@ class StepPlan:
             self.resets,
             self.law_numbers,
             self.is_watched,
+            alike_trees.MIN_ALIKE_VARIABLES,
             policy is not None,
             None if drive is None else (drive.identity, *drive.arguments(model)),
             None if moved is None else moved.identity,
@@ -373,9 +387,8 @@ class StepPlan:
         return kept
 
     def __call__(self, model: Model, *values: Any) -> tuple[Any, ...]:
-        given = dict(zip((item.name for item in self.arguments), values, strict=True))
-        if self.resets:
-            given |= self._begun_anew(given)
+        whole = dict(zip((item.name for item in self.arguments), values, strict=True))
+        given = whole | self._begun_anew(whole) if self.resets else whole
         dt = given["dt"]
         start, lasted = given["start"], given["lasted"]
 
@@ -395,20 +408,30 @@ class StepPlan:
         if moved is not None:
             motors = [motor for motor in motors if motor.place not in moved.places]
             tau = [0.0 if k in moved.places else x for k, x in enumerate(tau)]
+        tree: Tree = model
+        motion = None if moved is None or self.contact is None else moved.motion()
+        if self.contact is not None:
+            known = frozenset[int]() if motion is None else motion.places
+            tree = forest_of(model, dt, [motor.place for motor in motors], known)
+        begun = given | {"q": old["q"], "v": old["v"]}
+        if isinstance(tree, Forest):
+            old, given = self._given_to(tree, whole, given)
+            q, tau, motors = given["q"], tree.gather(tau, "v"), tree.gather_motors(motors)
+            motion = None if motion is None else tree.gather_prescribed(motion)
         contacts = None
         if self.pairs:
             now = time if model.time_dependent else None
-            moving = body_velocities(model, q, given["v"], time=now)
-            poses, first = forward_kinematics(model, q, time=now), lasted <= 0.0
+            moving = body_velocities(tree, q, given["v"], time=now)
+            poses, first = forward_kinematics(tree, q, time=now), lasted <= 0.0
             axes = [[select(first, -1.0, number), *axis] for number, *axis in given.get("axes", ())]
-            contacts = self.scene.contacts(poses, moving, dt, [q, dt], axes)
+            contacts = self.scene.contacts(poses, moving, dt, [q, dt], axes, tree)
             pairs = pairs_with_values(self.model, model, self.pairs)
             if any(a is not b for a, b in zip(pairs, self.pairs, strict=True)):
                 contacts = with_coefficients(contacts, pairs, self.scene.pair_of_point, [q, dt])
         acting: dict[str, Any] = {}
         if self.external_frame is not None:
             acting = {"external_forces": given["external_forces"], "external_frame": self.external_frame}
-        after, applied = self._step(model, given, tau, motors, time, contacts, acting, moved)
+        after, applied = self._step(tree, given, tau, motors, time, contacts, acting, moved, motion)
         alive = given["fault"] <= 0.0
         commands = [*tau, *(x for motor in motors for x in (motor.error, motor.v_ref))]
         commands += [] if moved is None else moved.given
@@ -445,21 +468,33 @@ class StepPlan:
             found["targets"] = targets
         if moved is not None:
             found["driven"] = keep_if_good(moved.velocities_for_next_step, given["driven"])
-        settled = self._balance_energy(model, given, after, applied, acting, time)
+        known = frozenset[int]() if motion is None else motion.places
+        settled = self._balance_energy(tree, given, after, applied, acting, time, known)
         found |= {name: keep_if_good(new, old[name]) for name, new in settled.items()}
+        if isinstance(tree, Forest):
+            found |= {name: tree.flatten(found[name], OF[name]) for name in OF if name in found}
         if self.sensors.sensors:
-            given = given | {"q": old["q"], "v": old["v"]}
-            found |= self._read_sensors(model, given, found, after, contacts, good, clock)
+            found |= self._read_sensors(model, begun, found, after, contacts, good, clock)
         return tuple(found[name] for name in self.results)
+
+    def _given_to(
+        self, tree: Forest, whole: dict[str, Any], given: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arguments `whole` of a step for the trees of a forest, begun anew where they are, and
+        the same with the prescribed joints of `given`, which are not among rows."""
+        own = {name: tree.gather(value, OF[name]) if name in OF else value for name, value in whole.items()}
+        old = own | self._begun_anew(own) if self.resets else own
+        return old, given | old | {name: tree.gather_alone(old[name], given[name], name) for name in "qv"}
 
     def _balance_energy(
         self,
-        model: Model,
+        model: Tree,
         given: dict[str, Any],
         after: ContactStep,
         tau: Sequence[Scalar],
         external: dict[str, Any],
         time: Scalar,
+        known: frozenset[int],
     ) -> dict[str, list[Scalar]]:
         """Return the velocities after a step, and the account of the energy.
 
@@ -470,7 +505,7 @@ class StepPlan:
         if self.contact is None and not self.is_watched:
             return {"v": list(after.v)}
         q, v, dt, first = given["q"], given["v"], given["dt"], given["lasted"] <= 0.0
-        now = time if model.time_dependent else None
+        now = time if self.model.time_dependent else None
         watch = EnergyWatch(*given.get("energy", (0.0,) * len(EnergyWatch._fields)))
         fast = after.turn > FAST_TURN * FAST_TURN
         due = logical_or(fast, watch.left <= 0.0) if self.is_watched else fast
@@ -479,12 +514,13 @@ class StepPlan:
             v_end, account, watch, _ = carry
             if self.contact is not None:
                 acting = external.get("external_forces"), external.get("external_frame", "body")
-                known = frozenset[int]() if self.prescription is None else self.prescription.places(model)
                 balance = balance_energy(model, (q, v), after, acting, account, dt, known, now)
                 v_end = [select(fast, a, b) for a, b in zip(balance.v, v_end, strict=True)]
                 account = [select(fast, a, b) for a, b in zip(balance.account, account, strict=True)]
             if self.is_watched:
-                kinetic = 0.5 * dot(after.momenta, v) if after.momenta else kinetic_energy(model, q, v)
+                kinetic = (
+                    0.5 * inner_product(after.momenta, v) if after.momenta else kinetic_energy(model, q, v)
+                )
                 falling = center_velocities(model, q, after.momenta) if after.momenta else [0.0] * model.nv
                 watch = update_watch(watch, model, q, v, kinetic, dt, first, falling)
             return [v_end, account, watch, 1.0]
@@ -512,7 +548,7 @@ class StepPlan:
         """Return what sensors carry on and their readings."""
         forces = None
         if contacts is not None:
-            points = self.pairs, self.scene.pair_of_point
+            points = self.pairs, self.scene.pair_of_point.tolist()
             forces = ContactForces(contacts, *points, after.impulses, 1.0 / given["dt"], good)
 
         def end() -> StepEnd:
@@ -547,7 +583,7 @@ class StepPlan:
 
     def _work(
         self,
-        model: Model,
+        model: Tree,
         given: dict[str, Any],
         v_end: Sequence[Scalar],
         tau: Sequence[Scalar],
@@ -559,7 +595,9 @@ class StepPlan:
             q, still = given["q"], [0.0] * model.nv
             weights, held = bias_forces(model, q, still), bias_forces(model, q, still, **external)
             forces = [t + g - b for t, g, b in zip(forces, weights, held, strict=True)]
-        return 0.5 * given["dt"] * dot(forces, [a + b for a, b in zip(given["v"], v_end, strict=True)])
+        return (
+            0.5 * given["dt"] * inner_product(forces, [a + b for a, b in zip(given["v"], v_end, strict=True)])
+        )
 
     def _remember(
         self, contacts: Contacts, after: ContactStep, good: Scalar, like: Any
@@ -595,6 +633,8 @@ class StepPlan:
         What is remembered of contacts is not read in a first step."""
         again = absolute(given["reset"]) > 0.0
         fresh = self.fresh | {"q": given["q_start"], "v": given["v_start"]}
+        if "account" in fresh:
+            fresh["account"] = [0.0] * len(given["account"])
 
         def select_start(new: Any, old: Any) -> Any:
             if isinstance(new, Sequence):
@@ -616,7 +656,7 @@ class StepPlan:
 
     def _step(
         self,
-        model: Model,
+        model: Tree,
         given: dict[str, Any],
         tau: Sequence[Scalar],
         motors: list[Motor],
@@ -624,10 +664,12 @@ class StepPlan:
         contacts: Contacts | None,
         external: dict[str, Any],
         moved: PrescribedStep | None,
+        motion: PrescribedMotion | None,
     ) -> tuple[ContactStep, Sequence[Scalar]]:
         """Return the step, and the joint forces in it."""
         q, v, dt = given["q"], given["v"], given["dt"]
         if self.contact is None:
+            assert isinstance(model, Model)
             if self.drive is not None:
                 tau = self.drive.stable_forces(model, given, time)
             external = {"time": time if self.model.time_dependent else None, **external}
@@ -666,15 +708,15 @@ class StepPlan:
             settings=with_numbers(
                 self.contact.settings, {name: given[law_argument(name)] for name in self.law_numbers}
             ),
-            prescribed=None if moved is None else moved.motion(),
-            time=time if model.time_dependent else None,
+            prescribed=motion,
+            time=time if self.model.time_dependent else None,
             **external,
         )
         if self.drive is not None:
             tau = [a + b for a, b in zip(tau, motor_forces(model, motors, after.v, dt), strict=True)]
-        if moved is not None:
+        if motion is not None:
             rate = 1.0 / dt
-            tau = [after.reaction[k] * rate if k in moved.places else x for k, x in enumerate(tau)]
+            tau = [after.reaction[k] * rate if k in motion.places else x for k, x in enumerate(tau)]
         return after, tau
 
     def _stage_forces(self, model: Model, time: Scalar, moved: Collection[int]) -> JointForces | None:
@@ -732,10 +774,7 @@ def _fault_of(after: ContactStep) -> Scalar:
 
 def _is_bounded(values: Sequence[Scalar], bound: float) -> Scalar:
     """Return whether no value is NaN, infinite or greater than a bound."""
-    total: Scalar = 0.0
-    for x in values:
-        total = total + absolute(x)
-    return total <= bound
+    return sum_all(absolute(x) for x in values) <= bound
 
 
 def _deepest(contacts: Contacts, first: Scalar, known: Sequence[Scalar]) -> list[Scalar]:

@@ -27,6 +27,7 @@ from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS, WEIGHTS
 from dalembert.tracing.program import Program, RowSet, cases_of
 from dalembert.tracing.row_loops import FamilyArray
 from dalembert.tracing.rules import RULES, RuleSet
+from dalembert.tracing.wide_values import WideValues
 
 # The size of a program and its limits.
 #
@@ -114,6 +115,8 @@ class Graph:
         self.tables: dict[str, Any] = {}
         self.rows: dict[str, RowSet] = {}
         self.families: dict[str, FamilyArray] = {}
+        self.loop_depths: dict[str, int] = {}
+        self.wide = WideValues(self)
         self._constants: dict[Any, Expression] = {}
         self._leaves: dict[Any, Expression] = {}
         self._table_names: dict[bytes, str] = {}
@@ -252,6 +255,7 @@ class Graph:
         new.tables.update(self.tables)
         new.rows.update(self.rows)
         new.families.update(self.families)
+        new.loop_depths.update(self.loop_depths)
         new._table_names.update(self._table_names)
         new._constants.update((key, nodes[node.index]) for key, node in self._constants.items())
         new._leaves.update((key, nodes[node.index]) for key, node in self._leaves.items())

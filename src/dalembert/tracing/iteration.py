@@ -126,10 +126,14 @@ def all_loops(loops: Sequence[RecordedLoop]) -> Iterator[RecordedLoop]:
 @final
 @dataclass(slots=True, eq=False)
 class OpenLoop:
-    """A loop whose step is being recorded: the condition that a sample is done, and inner loops so far."""
+    """A loop whose step is being recorded: the condition that a sample is done, and inner loops so far;
+    whether it is a loop of one iteration; `computed`: the columns of wide values that these loops have
+    computed (`wide_values`)."""
 
     flag: Expression | None
     inner: list[RecordedLoop] = field(default_factory=list)
+    is_branch: bool = False
+    computed: dict[int, Any] = field(default_factory=dict)
 
 
 def record_loop(count: int, step: Step, carry: Any, until: Until) -> Any:
@@ -156,6 +160,7 @@ def record_iterations(
 ) -> Any:
     """Record a loop under a name, over `rows` if they are given (or those in `bounds`), and return the carry
     after it; `stores` of each iteration are known once the step is traced."""
+    graph.loop_depths[name] = len(graph.open_loops)
     families = _families(carry)
     carried = [family.carried_by(name, k) for k, family in enumerate(families)]
     for own, family in zip(carried, families, strict=True):
@@ -168,7 +173,7 @@ def record_iterations(
     flag = None if outer is None else outer.flag
     if done is not None:
         flag = from_cell(graph, Address.fixed(name, done), condition=True)
-    own = OpenLoop(flag)
+    own = OpenLoop(flag, is_branch=count == 1 and rows is None)
     graph.open_loops.append(own)
     try:
         given, new, result = _trace_step(graph, own, name, step, carry, start)
@@ -209,7 +214,15 @@ def record_iterations(
 
 def add_loop(graph: Any, loop: RecordedLoop) -> None:
     """Add a loop to the step that is being recorded, or to the function."""
-    (graph.open_loops[-1].inner if graph.open_loops else graph.loops).append(loop)
+    depth = graph.loop_depths.setdefault(loop.name, len(graph.open_loops))
+    loops_at(graph, depth).append(loop)
+
+
+def loops_at(graph: Any, depth: int) -> list[RecordedLoop]:
+    """Return the loops so far of the open loop with that many around it, itself counted; 0: of the
+    function."""
+    found: list[RecordedLoop] = graph.open_loops[depth - 1].inner if depth else graph.loops
+    return found
 
 
 def _families(value: Any) -> list[Any]:
@@ -258,6 +271,7 @@ def _trace_step(
     kept = [_literal_value(leaf) for leaf in start]
     while True:
         own.inner.clear()
+        own.computed.clear()
         given = [
             from_cell(graph, Address.fixed(name, j), condition=is_condition(leaf)) if known is None else leaf
             for j, (leaf, known) in enumerate(zip(start, kept, strict=True))

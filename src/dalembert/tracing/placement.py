@@ -50,8 +50,8 @@ class Placement:
     """
 
     def __init__(self, graph: Graph, stores: Sequence[Store]) -> None:
-        self.graph = graph
-        self.stores = stores
+        self.graph, self.stores = graph, stores
+        self.computed = [store for store in stores if not self._is_row(store.value)]
         self.tables: dict[str, npt.NDArray[np.int64]] = {}
         self.recorded = {name: loop for loop in all_loops(graph.loops) for name in (loop.name, loop.end)}
         self.wanted: dict[str, set[int]] = {loop.name: set() for loop in all_loops(graph.loops)}
@@ -60,11 +60,16 @@ class Placement:
         self.outer = {inner.name: loop for loop in all_loops(graph.loops) for inner in loop.inner}
         self.makers: dict[str, list[RecordedLoop]] = {}
         self.listers: dict[str, list[RecordedLoop]] = {}
+        self.columns: dict[str, dict[int, list[Expression]]] = {}
         for loop in all_loops(graph.loops):
-            for array in dict.fromkeys(_stored_arrays(loop)):
-                self.makers.setdefault(array, []).append(loop)
+            for array, offset, values in _stored_values(loop):
+                if loop not in (makers := self.makers.setdefault(array, [])):
+                    makers.append(loop)
+                column = offset % max(graph.families[array].width, 1)
+                self.columns.setdefault(array, {}).setdefault(column, []).extend(values)
             for name in dict.fromkeys(append.to for append in loop.appends):
                 self.listers.setdefault(name, []).append(loop)
+        self._dense: dict[str, dict[int, int]] = {}
         self.output: dict[int, int] = {}
         self.asked: list[tuple[Expression, int]] = []
         self.nodes = self._find_live_nodes()
@@ -94,6 +99,9 @@ class Placement:
                 self.place[node.index] = min(self._seen_from(part, node) for part in self._used_in(node))
         self._hoist()
         self.cheap = self._cheap_nodes() if any(loop.is_branch for loop in all_loops(graph.loops)) else set()
+        self.delivered: dict[int, list[Store]] = {}
+        for store in stores:
+            self.delivered.setdefault(self.stored_in(store), []).append(store)
         self.kept: list[dict[int, int]] = [{} for _ in self.owner]
         self.inside: list[list[Expression]] = [[] for _ in self.owner]
         for node in self.nodes:
@@ -126,7 +134,9 @@ class Placement:
         `asked` (the stored values, each with the number of its output)."""
         seen: dict[int, Expression] = {}
         for number, (_, stores) in enumerate(groupby(self.stores, lambda store: store.array)):
-            stack = [store.value for store in stores]
+            stack: list[Expression] = []
+            for store in stores:
+                stack += self._needed_by(store.value.data) if self._is_row(store.value) else [store.value]
             self.asked += [(value, number) for value in stack]
             while stack:
                 node = self.resolve(stack.pop())
@@ -140,6 +150,10 @@ class Placement:
                     stack += needed
                     self.asked += [(value, number) for value in needed]
         return [seen[index] for index in sorted(seen)]
+
+    def _is_row(self, node: Expression) -> bool:
+        """Return whether a result, one of thousands, is an element of a family, and needs no code motion."""
+        return node.op == "load" and node.data.array in self.graph.families
 
     def _needed_by(self, address: Address) -> Iterator[Expression]:
         """Yield the values that a load needs, and note which loops and which of their results are needed."""
@@ -156,9 +170,7 @@ class Placement:
                 own.add(column)
                 for maker in self.makers.get(family.storage, ()):
                     yield from self._mark_live(maker)
-                    for array, offset, values in _stored_values(maker):
-                        if array == family.storage and offset % family.width == column:
-                            yield from values
+                yield from self.columns.get(family.storage, {}).get(column, ())
 
     def _carry(self, loop: RecordedLoop, place: int) -> Iterator[Expression]:
         if place not in self.wanted[loop.name]:
@@ -204,6 +216,8 @@ class Placement:
 
     def _loaded_from(self, address: Address) -> int:
         """Return the earliest part that can load an element."""
+        if address.index is not None and address.index.loop not in self.first:
+            raise TracingError(f"a value is used outside the loop in which it is computed: {address}")
         early = 0 if address.index is None else self.first[address.index.loop]
         loop = self.recorded.get(address.array)
         if loop is not None:
@@ -228,7 +242,7 @@ class Placement:
                 homes.setdefault(self.resolve(loop.result[j]).index, set()).add(self.last[name])
             for value in self._row_values(loop):
                 homes.setdefault(self.resolve(value).index, set()).add(self._stored_in(loop))
-        for store in self.stores:
+        for store in self.computed:
             homes.setdefault(self.resolve(store.value).index, set()).add(self.last[None])
         for node in reversed(self.nodes):
             if node.args and node.index in homes:
@@ -297,7 +311,7 @@ class Placement:
                 self._root(loop.result[j], self.last[loop.name])
             for value in self._row_values(loop):
                 self._root(value, self._stored_in(loop))
-        for store in self.stores:
+        for store in self.computed:
             self._root(store.value, self.stored_in(store))
         used = []
         for node in reversed(self.nodes):
@@ -323,7 +337,8 @@ class Placement:
 
     def stored_in(self, store: Store) -> int:
         """Return the part that stores a result: the first that has it."""
-        part = self.rank[self.resolve(store.value).index]
+        value, ranks = store.value, self.rank
+        part = self._loaded_from(value.data) if self._is_row(value) else ranks[self.resolve(value).index]
         return part if self.owner[part] is None else self.last[None]
 
     def _root(self, node: Expression, part: int) -> None:
@@ -405,7 +420,8 @@ class Placement:
                 yield ArraySpec(name, max(places) + 1)
         for name, family in self.graph.families.items():
             if self.stored.get(name) and family.storage == name and name in self.makers:
-                yield ArraySpec(name, (self.graph.rows[family.rows].size + family.rest) * family.width)
+                width = len(self.stored[name]) if family.sparse else family.width
+                yield ArraySpec(name, (self.graph.rows[family.rows].size + family.rest) * width)
         for loop in all_loops(self.graph.loops):
             if loop.appends and loop.name in self.live:
                 yield ArraySpec(APPENDED.format(loop.name), sum(1 + len(x.values) for x in loop.appends))
@@ -458,7 +474,17 @@ class Placement:
         for store in loop.stores:
             if self._is_read(store.address.array, store.address.offset):
                 row = None if store.row is None else local(store.row)
-                yield Store(store.address, local(store.value), store.accumulate, row)
+                yield Store(self.dense(store.address), local(store.value), store.accumulate, row)
+
+    def dense(self, address: Address) -> Address:
+        """Return where an element of an array is without the columns that nothing reads."""
+        family = self.graph.families[address.array]
+        if not family.sparse:
+            return address
+        if address.array not in self._dense:
+            self._dense[address.array] = {k: n for n, k in enumerate(sorted(self.stored[address.array]))}
+        places = self._dense[address.array]
+        return replace(address, scale=len(places), offset=places[address.offset])
 
     def _loop(self, loop: RecordedLoop) -> Loop:
         """Return the statement of a loop, with its inner loops."""
@@ -516,15 +542,7 @@ class Placement:
                 Store.fixed(owner.name, j, local(owner.result[j])) for j in sorted(self.wanted[owner.name])
             ]
             found += [*self._row_stores(owner, local), *self._append_stores(owner, local)]
-        found += [
-            replace(store, value=local(store.value)) for store in self.stores if self.stored_in(store) == part
-        ]
-        return found
-
-
-def _stored_arrays(loop: RecordedLoop) -> Iterator[str]:
-    """Yield the arrays that a loop over rows writes."""
-    yield from (array for array, _, _ in _stored_values(loop))
+        return found + [replace(store, value=local(store.value)) for store in self.delivered.get(part, ())]
 
 
 def _stored_values(loop: RecordedLoop) -> Iterator[tuple[str, int, list[Expression]]]:
@@ -558,15 +576,15 @@ class _Local:
 
     def _value(self, node: Expression) -> Expression:
         at, graph = self._at, self._at.graph
-        own = at.place[node.index]
         if node.op == "load":
             address = node.data
             if address.array in at.recorded:
                 return graph.load(Address.fixed(at.recorded[address.array].name, address.offset))
             family = graph.families.get(address.array)
-            return node if family is None else graph.load(replace(address, array=family.storage))
+            return node if family is None else graph.load(at.dense(replace(address, array=family.storage)))
         if not node.args:
             return node
+        own = at.place[node.index]
         if own == self._part or at.computes(node, self._part):
             return self._compute(node, at.fused.get(node.index))
         cell = Address.fixed(VALUES.format(own), at.kept[own][node.index])

@@ -20,6 +20,7 @@ from dalembert import scalar
 from dalembert.errors import ShapeError, TracingError
 from dalembert.scalar import Family, Named, Row, Rows, Scalar, Source, Write
 from dalembert.scalar.for_each import leaves, rebuild
+from dalembert.scalar.row_sets import Numbers
 from dalembert.tracing.expression import Address, Expression, RowIndex
 from dalembert.tracing.iteration import (
     OpenLoop,
@@ -34,6 +35,7 @@ from dalembert.tracing.iteration import (
     to_cell,
 )
 from dalembert.tracing.program import RowSet
+from dalembert.tracing.wide_values import MOST_COLUMNS, every
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -43,7 +45,8 @@ Array: TypeAlias = npt.NDArray[np.float64]
 class FamilyArray:
     """An array with `width` numbers for each row of a set. It is complete after the loops `after`; one that a
     loop carries has its values in the step of the loop `carried_by`. `storage`: the array that holds it;
-    `rest`: further rows, for what is written to no row of a sample."""
+    `rest`: further rows, for what is written to no row of a sample; `sparse`: the columns that nothing reads
+    take no room."""
 
     rows: str
     width: int
@@ -51,6 +54,7 @@ class FamilyArray:
     after: tuple[str, ...] = ()
     carried_by: str | None = None
     rest: int = 0
+    sparse: bool = False
 
 
 class RecordedRow(NamedTuple):
@@ -115,6 +119,18 @@ class RecordedFamily(Family[Any]):
         first = number * self.width
         return self._value(lambda cell: Address.fixed(self.array, first + cell.offset), self.rows.graph)
 
+    def first(self, count: int) -> list[Any]:
+        places, width, load = self._places, self.width, self.rows.graph.load
+        form = self._template
+        plain = type(form) is list and all(isinstance(x, Expression | float) for x in form)
+        if not plain or any(x.condition for x in places if isinstance(x, _Cell)):
+            return super().first(count)
+        fixed = Address.fixed
+        return [
+            [load(fixed(self.array, k + x.offset)) if isinstance(x, _Cell) else x for x in places]
+            for k in range(0, count * width, width)
+        ]
+
     def leaves(self) -> list[Scalar]:
         """Return no scalars: a loop carries the array as a whole."""
         return []
@@ -124,14 +140,8 @@ class RecordedFamily(Family[Any]):
 
     def carried_by(self, loop: str, number: int) -> RecordedFamily:
         """Return the family of the same form that a loop carries."""
-        cells = [
-            _Cell(k, is_condition(x) if not isinstance(x, _Cell) else x.condition)
-            for k, x in enumerate(self._places)
-        ]
-        array = f"{loop} family {number}"
-        rows = self.rows
-        rows.graph.families[array] = FamilyArray(rows.name, len(cells), array, carried_by=loop)
-        return RecordedFamily(rows, array, self._template, cells)
+        conditions = [is_condition(x) if not isinstance(x, _Cell) else x.condition for x in self._places]
+        return _carried_family(self.rows, self._template, conditions, loop, number)
 
     def copy_from(self, other: RecordedFamily, unless: Expression | None) -> None:
         """Record the copy of another family's values, except in samples for which `unless` holds."""
@@ -199,6 +209,15 @@ class RecordedFamily(Family[Any]):
         return rebuild(self._template, found)
 
 
+def _carried_family(
+    rows: RecordedRows, template: Any, conditions: Sequence[bool], loop: str, number: int
+) -> RecordedFamily:
+    """Return the family that a loop carries; `conditions`: which of its scalars are conditions."""
+    cells, array = [_Cell(k, x) for k, x in enumerate(conditions)], f"{loop} family {number}"
+    rows.graph.families[array] = FamilyArray(rows.name, len(cells), array, carried_by=loop)
+    return RecordedFamily(rows, array, template, cells)
+
+
 class _Cell(NamedTuple):
     """A place in the rows of an array: a number, or a condition as 1 or 0."""
 
@@ -245,10 +264,39 @@ def _table_entry(rows: RecordedRows, row: Row, numbers: Any) -> Address:
 
 
 @final
+class _InputRows(Family[Any]):
+    """Parts of an input array, that of each row from an element on."""
+
+    def __init__(self, rows: RecordedRows, template: Any, first: Sequence[Any], starts: Any) -> None:
+        self.rows, self._template, self._starts = rows, template, starts
+        self._array = first[0].data[0]
+        self._offsets = [x.data[1] - first[0].data[1] for x in first]
+
+    def __getitem__(self, row: Row) -> Any:
+        entry, load = _table_entry(self.rows, row, self._starts), self.rows.graph.load
+        return rebuild(
+            self._template, [load(replace(entry, array=self._array, offset=k)) for k in self._offsets]
+        )
+
+    def at(self, number: int) -> Any:
+        start, given = int(self._starts[number]), self.rows.graph.input
+        return rebuild(self._template, [given(self._array, start + k) for k in self._offsets])
+
+    def leaves(self) -> list[Scalar]:
+        return []
+
+    def rebuilt(self, scalars: Iterator[Scalar]) -> _InputRows:
+        return self
+
+    def carried_by(self, loop: str, number: int) -> RecordedFamily:
+        return _carried_family(self.rows, self._template, [False] * len(self._offsets), loop, number)
+
+
+@final
 class _Links(Family[Row]):
     """Rows of another set, by an index table."""
 
-    def __init__(self, rows: RecordedRows, to: RecordedRows, numbers: Sequence[int]) -> None:
+    def __init__(self, rows: RecordedRows, to: RecordedRows, numbers: Numbers) -> None:
         self._rows, self._to, self._numbers = rows, to, np.array(numbers, np.int64)
         if self._numbers.shape != (rows.count,):
             raise ShapeError(f"{len(self._numbers)} links for {rows.count} rows")
@@ -300,8 +348,23 @@ class RecordedRows(Rows):
         self.graph, self.name, self.count = graph, name, count
         self.levels, self.bounds = (name, *levels), bounds
 
-    def numbers(self, values: Sequence[float]) -> Family[Scalar]:
-        return self.columns([(x,) for x in values])[0]
+    @property
+    def every(self) -> Row:
+        name = every(self.name)
+        if len(self.levels) > 1 or self.bounds is not None:
+            raise TracingError("values of every row are those of a whole set, no collected one and no range")
+        self.graph.wide.rows[name] = self
+        return RecordedRow(name, self.levels)
+
+    def add_columns(self, array: str, loop: str, count: int) -> None:
+        """Let a loop store `count` columns of an array, of which those remain that are read."""
+        assert count < MOST_COLUMNS
+        self.graph.families[array] = FamilyArray(self.name, MOST_COLUMNS, array, (loop,), sparse=True)
+
+    def numbers(self, values: Numbers) -> Family[Scalar]:
+        if len(values) != self.count:
+            raise ShapeError(f"{len(values)} numbers for {self.count} rows")
+        return _Numbers.of(self, np.array(values, np.float64).reshape(self.count, 1))[0]
 
     def columns(self, values: Sequence[Sequence[float]]) -> list[Family[Scalar]]:
         if len(values) != self.count:
@@ -309,7 +372,7 @@ class RecordedRows(Rows):
         width = len(values[0]) if values else 1
         return _Numbers.of(self, np.array(values, np.float64).reshape(self.count, width))
 
-    def links(self, to: Rows, numbers: Sequence[int]) -> Family[Row]:
+    def links(self, to: Rows, numbers: Numbers) -> Family[Row]:
         return _Links(self, _of_trace(to), numbers)
 
     def ranges(self, of: Rows, first: Sequence[int], counts: Sequence[int]) -> Family[Rows]:
@@ -323,6 +386,9 @@ class RecordedRows(Rows):
         if given is not None:
             cells = [_Cell(j, False) for j in range(len(columns[0]))]
             return RecordedFamily(self, given, values[0], cells).complete_after()
+        starts = _input_rows(columns)
+        if starts is not None:
+            return _InputRows(self, values[0], columns[0], starts)
         name = self.graph.loop_name()
         family = RecordedFamily(self, f"{name} rows", values[0] if values else (), _places(columns))
         stores = [
@@ -369,12 +435,14 @@ class RecordedRows(Rows):
         row, given = RecordedRow(name, self.levels), list[Any]()
 
         def record_step(so_far: Any) -> Any:
-            so_far, value = step(so_far, row)
+            graph.wide.forget(name)
+            so_far, value = graph.wide.localise(step(so_far, row), name, self)
             given.append(value)
             return so_far
 
         def stores() -> list[RowStore]:
-            return self._stores(name, given[-1], self._family(name, given[-1]))
+            own = self._stores(name, given[-1], self._family(name, given[-1]))
+            return [*own, *graph.wide.stores.pop(name, ())]
 
         carry = record_iterations(
             graph, name, self.count, record_step, carry, rows=self.name, stores=stores, bounds=self.bounds
@@ -455,9 +523,11 @@ class RecordedRows(Rows):
         graph = self.graph
         outer = graph.open_loops[-1] if graph.open_loops else None
         own = OpenLoop(None if outer is None else outer.flag)
+        graph.loop_depths[name] = len(graph.open_loops)
         graph.open_loops.append(own)
         try:
-            return step(RecordedRow(name, self.levels)), tuple(own.inner)
+            found = graph.wide.localise(step(RecordedRow(name, self.levels)), name, self)
+            return found, tuple(own.inner)
         finally:
             graph.open_loops.pop()
 
@@ -481,7 +551,8 @@ class RecordedRows(Rows):
         empties: tuple[str, ...] = (),
         count: int | None = None,
     ) -> None:
-        size, own = self.count if count is None else count, (tuple(stores), tuple(appends), empties)
+        size = self.count if count is None else count
+        own = (*stores, *self.graph.wide.stores.pop(name, ())), tuple(appends), empties
         loop = RecordedLoop(name, size, {}, {}, None, tuple(inner), self.name, *own, self.bounds)
         add_loop(self.graph, loop)
 
@@ -510,6 +581,17 @@ def _whole_input(columns: Sequence[Sequence[Scalar]]) -> str | None:
         return None
     array = flat[0].data[0]
     return array if [x.data for x in flat] == [(array, k) for k in range(len(flat))] else None
+
+
+def _input_rows(columns: Sequence[Sequence[Scalar]]) -> Any:
+    """Return the first element of each row where all rows are parts of one input array that have their
+    elements in the same order, or None."""
+    flat = [leaf for column in columns for leaf in column]
+    if len(columns) < 2 or not flat or not all(type(x) is Expression and x.op == "input" for x in flat):
+        return None
+    places = np.array([[x.data[1] for x in column] for column in columns], np.int64)
+    same = np.all(places - places[:, :1] == places[0] - places[0, 0])
+    return places[:, 0] if same and len({x.data[0] for x in flat}) == 1 else None
 
 
 def _places(columns: Sequence[Sequence[Scalar]], *, literals: bool = True) -> list[Any]:

@@ -23,12 +23,13 @@ from dalembert.errors import ArgumentError, TracingError
 from dalembert.scalar import Scalar, ScalarFunctions
 from dalembert.tracing.expression import Address, Expression, live
 from dalembert.tracing.graph import Graph
-from dalembert.tracing.iteration import all_loops, is_condition, record_loop
+from dalembert.tracing.iteration import all_loops, is_condition
 from dalembert.tracing.operations import BOOLEAN_OPS, OPERATIONS
 from dalembert.tracing.placement import Placement
 from dalembert.tracing.program import ArrayArgument, ArraySpec, Program, Statement, Store, Straight
 from dalembert.tracing.row_loops import record_rows
 from dalembert.tracing.rules import RULES, RuleSet
+from dalembert.tracing.wide_values import record_loop
 
 Flatten: TypeAlias = Callable[[Any], Any]
 """Turns a value that is no scalar, sequence or array into nested lists of scalars."""
@@ -69,6 +70,7 @@ def trace(
     for key, part in zip(keys, parts, strict=True):
         values: list[Expression] = []
         shape = _collect(graph, key, part, flatten, values)
+        graph.wide.require_none(values)
         outputs.append(ArrayOutput(key, shape, tuple(values)))
     refusal = None if check is None else graph.condition(check(*arguments))
     return Trace(graph, tuple(inputs), tuple(outputs), refusal, rebuild)
@@ -286,6 +288,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "lookup": lambda table, index: _graph(index).lookup(table, index),
     "loop": record_loop,
     "rows": record_rows,
+    "rows_of": lambda x: x.graph.wide.rows_of(x),
     "literal": lambda x: x.data if x.op == "constant" else None,
 }
 
