@@ -215,7 +215,34 @@ def touched(x: list[Scalar], all_nodes: bool = False) -> list[Scalar]:
     return totals
 
 
-FUNCTIONS = [swung, springs, collected, relaxed, nested, inputs, packed, ranged, touched]
+def searched(x: list[Scalar]) -> list[Scalar]:
+    """Roots that a sample searches for its own near springs, by what differs between rows and samples."""
+    nodes, pairs = scalar.rows(N, like=x), scalar.rows(len(REST), like=x)
+    at, rest = nodes.stack(x), pairs.numbers(REST)
+    first, second = pairs.links(nodes, FIRST), pairs.links(nodes, SECOND)
+    gap = lambda i: absolute(at[second[i]] - at[first[i]])
+    near = pairs.where(lambda i: gap(i) < 1.5)
+    is_near = near.each(lambda i: gap(i) < 0.7)
+    mean, table = sum(x, 0.0) / N, np.array([0.5, 1.5, 2.5])
+
+    def search(i: Any) -> list[Scalar]:
+        # Newton's method for y^2 = c from 1 + c, of which each row takes its own number of iterations.
+        c = 1.0 + gap(i) * 40.0 * rest[i] + mean * mean
+        step = lambda y: [0.5 * (y[0] + c / y[0]), y[1] + 1.0]
+        root, count = scalar.loop(9, step, [1.0 + c, 0.0], until=lambda y: y[0] * y[0] < 1.01 * c)
+        return [root, count, scalar.lookup(table, 2.9 * rest[i])]
+
+    found = near.each_where(is_near.__getitem__, search)
+
+    def add(i: Any) -> Any:
+        root, count, entry = (select(is_near[i], y, 0.0) for y in found[i])
+        yield first[i], [root + entry, count]
+
+    sums = near.scatter(add, nodes, [0.0, 0.0])
+    return [y for k in range(N) for y in sums.at(k)]
+
+
+FUNCTIONS = [swung, springs, collected, relaxed, nested, inputs, packed, ranged, touched, searched]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -5,16 +5,17 @@ Nothing here depends on where arrays live: the context of a kernel knows the pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final, Protocol, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final, overload
 
 from dalembert.codegen.cpu.row_code import Source
 from dalembert.codegen.elementary import ELEMENTARY_OPS, call, function_of
 from dalembert.codegen.ir import NEVER, NONEMPTY, LaneType, Value, Writer
 from dalembert.codegen.memory import Hazards, Place, RowList, Tables, copied_runs, loop_hazards, row_hazards
 from dalembert.codegen.outlining import Outliner, as_number
+from dalembert.codegen.row_items import EachLane, ItemList, LaneItems, gather, kept_arrays, scatter
 from dalembert.codegen.schedule import (
     BREAK_STEP,
     COMPUTE_STEP,
@@ -162,7 +163,8 @@ class Context:
     loops around; `homes` gives the slots of leaves, among the first `taken`, `share` whether results may take
     their slots (see `allocate`); `contiguous`: whether elements of an array are side by side in memory;
     `entering` is called with the case of a loop that is written next; `copy_address` writes a copy of an
-    address from which addresses of rows come."""
+    address from which addresses of rows come; what lanes are `at` while a loop is written in which they are
+    at rows of their own."""
 
     writer: Writer
     places: dict[str, Place]
@@ -180,9 +182,10 @@ class Context:
     copy_address: Callable[[Writer, Value], Value] = lambda writer, base: writer.let(f"freeze ptr {base}")
     functions: set[str] = field(default_factory=set)
     sizes: Mapping[str, int] = field(default_factory=dict)
-    lists: dict[str, RowList] = field(default_factory=dict)
-    indices: dict[RowIndex, Value] = field(default_factory=dict)
+    lists: dict[str, RowList | ItemList] = field(default_factory=dict)
+    indices: dict[RowIndex, Value | EachLane] = field(default_factory=dict)
     contiguous: bool = False
+    at: LaneItems | None = None
 
     def schedule(self, values: list[Expression]) -> Instructions:
         found = schedule(values, fma=self.writer.fma)
@@ -210,7 +213,18 @@ class Context:
     def fetch(self, instructions: Instructions, node: int) -> Value:
         """Load the element at a fixed position that a leaf stands for."""
         array, position = position_of(instructions, node)
-        return self.places[array].load(self.writer, position)
+        place = self.places[array]
+        if self.at is None or array in self.at.own or place.uniform:
+            return place.load(self.writer, position)
+        bases = [self.writer.address(place.base, sample) for sample in self.at.samples]
+        return gather(self.writer, place, position, bases)
+
+    def of_items(self, items: ItemList, at: LaneItems, kept: Mapping[str, Place]) -> Context:
+        """Return the context of a loop over items."""
+        assert isinstance(self.spills, Place)
+        spills = replace(self.spills, item=items.kind.size, align=items.kind.align)
+        writer = self.writer.as_type(items.kind)
+        return replace(self, writer=writer, places={**self.places, **kept}, spills=spills, slots=0, at=at)
 
     def look_up(self, table: str, index: Value) -> Value:
         """Load element floor(index) of a table of floats, clamped to its ends; the first element for NaN."""
@@ -380,13 +394,20 @@ def leave(context: Context, flag: Address | None, index: Value, target: str) -> 
         return
     writer = context.writer
     base = _bases(context, [flag], index)[_key(flag)]
+    assert isinstance(base, str)  # a flag is the lanes' own
     value = context.places[flag.array].load(writer, flag.offset, base)
     writer.leave(writer.every(writer.compare("une", value, writer.constant(0.0))), target)
 
 
-def _entry(context: Context, table: str, index: Value) -> Value:
+@overload
+def _entry(context: Context, table: str, index: Value) -> Value: ...
+@overload
+def _entry(context: Context, table: str, index: Value | EachLane) -> Value | EachLane: ...
+def _entry(context: Context, table: str, index: Value | EachLane) -> Value | EachLane:
     """Load entry `index` of a table of integers."""
     writer = context.writer
+    if isinstance(index, tuple):
+        return tuple(_entry(context, table, lane) for lane in index)
     base = writer.address("%tables", context.tables.offsets[table])
     entry = writer.read("i32", base, writer.let(f"shl i64 {index}, 2"), 4)
     return writer.let(f"sext i32 {entry} to i64")
@@ -428,10 +449,16 @@ def emit_stores(context: Context, stores: Sequence[Store], hazards: Hazards, ind
         address = instructions.data[node]
         if instructions.ops[node] == "input":
             return context.fetch(instructions, node)
-        return context.places[address.array].load(writer, address.offset, bases[_key(address)])
+        place, base = context.places[address.array], bases[_key(address)]
+        if isinstance(base, tuple):
+            return gather(writer, place, address.offset, base)
+        return place.load(writer, address.offset, base)
 
     def put(store: Store, value: Value) -> None:
         place, base = context.places[store.address.array], bases[_key(store.address)]
+        if isinstance(base, tuple):
+            scatter(writer, value, place, store.position, base)
+            return
         if store.accumulate:
             value = writer.add(place.load(writer, store.position, base), value)
         place.store(writer, value, store.position, base)
@@ -492,24 +519,53 @@ def emit_repeat(context: Context, program: Program, repeat: Repeat) -> None:
     for name in repeat.empties:
         context.lists[name].clear(writer)
     listed = None if repeat.rows is None else context.lists.get(repeat.rows)
+    if isinstance(listed, ItemList):
+        _emit_items(context, program, repeat, listed)
+        return
     first, count = "", str(repeat.count) if listed is None else listed.count(writer)
     if repeat.bounds is not None:
-        first, count = (
-            _entry(context, str(entry.table), _index(context, entry, "")) for entry in repeat.bounds
-        )
+        first, count = (_entry(context, str(entry.table), _row(context, entry)) for entry in repeat.bounds)
     end = writer.label()
     with writer.for_each(count) as number:
         leave(context, repeat.until, number, end)
-        level, place = repeat.rows, number if not first else writer.let(f"add i64 {first}, {number}")
-        while level is not None:
-            context.indices[RowIndex(repeat.name, level)] = place
-            parent = program.rows[level].parent
-            if parent is not None:
-                place = context.lists[level].entry(writer, place)
-            level = parent
+        place = number if not first else writer.let(f"add i64 {first}, {number}")
+        for level, row in _row_levels(context, program, repeat.rows, place):
+            context.indices[RowIndex(repeat.name, level)] = row
         for item in repeat.body:
             emit_item(context, program, repeat, item, number)
     writer.enter(end)
+
+
+def _row_levels(
+    context: Context, program: Program, rows: str | None, place: Value
+) -> Iterator[tuple[str, Value]]:
+    """Yield a set and those that it was collected from, and the row's place in each."""
+    while rows is not None:
+        yield rows, place
+        parent = program.rows[rows].parent
+        if parent is not None:
+            listed = context.lists[rows]
+            assert isinstance(listed, RowList)
+            place = listed.entry(context.writer, place)
+        rows = parent
+
+
+def _emit_items(context: Context, program: Program, repeat: Repeat, items: ItemList) -> None:
+    """Write a loop over a set of which each sample has its own rows: lanes are at rows of their own."""
+    writer, parent = context.writer, program.rows[str(repeat.rows)].parent
+    groups = items.groups(writer)
+    with writer.for_each(groups) as group:
+        places, samples = items.lanes(writer, group)
+        levels = [list(_row_levels(context, program, parent, place)) for place in places]
+        for lanes in zip(*levels, strict=True):
+            context.indices[RowIndex(repeat.name, lanes[0][0])] = tuple(row for _, row in lanes)
+        own = dict.fromkeys(kept_arrays(repeat.body))
+        inner = context.of_items(
+            items, LaneItems(samples, frozenset(own)), items.places(writer, own, context.sizes)
+        )
+        for item in repeat.body:
+            emit_item(inner, program, repeat, item, group)
+        context.slots = max(context.slots, -(-inner.slots * items.kind.size // writer.type.size))
 
 
 def emit_item(
@@ -529,11 +585,14 @@ def _emit_append(context: Context, append: Append) -> None:
     """Write the addition of a row to a set where a condition holds in any lane."""
     writer, condition, rows = context.writer, append.condition, context.lists[append.to]
     holds = context.places[condition.array].load(writer, condition.offset)
-    with writer.when(writer.any(writer.compare("une", holds, writer.constant(0.0)))):
+    found = writer.compare("une", holds, writer.constant(0.0))
+    if isinstance(rows, ItemList):
+        rows.append(writer, _row(context, append.entry), found)
+        return
+    with writer.when(writer.any(found)):
         place = rows.count(writer)
-        address = append.entry
-        index = _index(context, address, "")
-        row = index if address.table is None else _entry(context, address.table, index)
+        address, row = append.entry, _row(context, append.entry)
+        row = row if address.table is None else _entry(context, address.table, row)
         for target, source in append.values:
             value = context.places[source.array].load(writer, source.offset)
             array = context.places[target.array]
@@ -542,9 +601,17 @@ def _emit_append(context: Context, append: Append) -> None:
         rows.append(writer, place, row)
 
 
-def _index(context: Context, address: Address, index: Value) -> Value:
+def _index(context: Context, address: Address, index: Value) -> Value | EachLane:
     """Return i of an address: the row that it names, or the iteration `index`."""
     return index if address.index is None else context.indices[address.index]
+
+
+def _row(context: Context, address: Address) -> Value:
+    """Return the row that an address names, which is one for all lanes."""
+    row = _index(context, address, "")
+    if not isinstance(row, str):
+        raise CompileError("a loop over rows, and what is appended to a set, must not be inside each_where")
+    return row
 
 
 _Key: TypeAlias = tuple[str, str | None, int, RowIndex | None]
@@ -554,22 +621,25 @@ def _key(address: Address) -> _Key:
     return address.array, address.table, address.scale, address.index if address.scale else None
 
 
-def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Key, Value]:
-    """Return the address of the element at offset zero in this iteration, by array and kind of indexing.
+def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Key, Value | EachLane]:
+    """Return the address of the element at offset zero in this iteration, by array and kind of indexing; one
+    for each lane where lanes are at rows of their own.
 
     Addresses of rows come from a copy of the address of all memory, so that LLVM, which looks for each loop
     at all that comes from the same address as one of its rows, sees few.
     """
     writer = context.writer
-    entries: dict[tuple[str | None, RowIndex | None], Value] = {}
-    bases: dict[_Key, Value] = {}
+    entries: dict[tuple[str | None, RowIndex | None], Value | EachLane] = {}
+    bases: dict[_Key, Value | EachLane] = {}
     rows: dict[tuple[Value, str | None, RowIndex | None, int], Value] = {}
+    lanes: dict[tuple[object, ...], EachLane] = {}
     for address in addresses:
         key = _key(address)
         if key in bases:
             continue
         place = context.places[address.array]
-        if address.scale == 0:
+        is_own = context.at is None or address.array in context.at.own
+        if address.scale == 0 and (is_own or place.uniform):
             bases[key] = place.base
             continue
         own = address.table, address.index
@@ -578,8 +648,28 @@ def _bases(context: Context, addresses: list[Address], index: Value) -> dict[_Ke
             entries[own] = i if address.table is None else _entry(context, address.table, i)
         root, offset = writer.constant_offset(place.base)
         row = root, *own, address.scale * place.item
+        if context.at is not None:
+            if (*row, place.uniform) not in lanes:
+                entry = entries[own] if address.scale else "0"
+                lanes[*row, place.uniform] = _lane_addresses(context, root, entry, row[-1], place.uniform)
+            bases[key] = tuple(writer.address(lane, offset) for lane in lanes[*row, place.uniform])
+            continue
         if row not in rows:
             distance = writer.let(f"mul i64 {entries[own]}, {row[-1]}")
             rows[row] = writer.address(context.copy_address(writer, root), distance)
         bases[key] = writer.address(rows[row], offset)
     return bases
+
+
+def _lane_addresses(
+    context: Context, root: Value, rows: Value | EachLane, distance: int, uniform: bool
+) -> EachLane:
+    """Return the address behind another of the row that each lane is at, and of its sample there."""
+    writer, found = context.writer, list[Value]()
+    assert context.at is not None
+    for lane, sample in enumerate(context.at.samples):
+        row = rows if isinstance(rows, str) else rows[lane]
+        behind = writer.let(f"mul i64 {row}, {distance}")
+        behind = behind if uniform else writer.let(f"add i64 {behind}, {sample}")
+        found.append(writer.address(context.copy_address(writer, root), behind))
+    return tuple(found)

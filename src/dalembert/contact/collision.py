@@ -93,6 +93,9 @@ in the same step: that of 10 ms at ten times the acceleration of free fall. Impa
 that gains more is found in the next step."""
 
 
+FAR_POINT: Final = ContactPoint(Vec3.zero(), Vec3.unit(2), ABSENT_POINT_GAP)
+"""A point of two shapes that are far apart."""
+
 # Kinds of pairs: the forms of two shapes, in the order of the narrow phase's table.
 
 _FORMS_OF: Final[dict[type[Shape], tuple[type[Form], ...]]] = {
@@ -163,20 +166,32 @@ class PairTable:
         if known is not None and self.is_searched:
             past = known.of_pairs(pairs, near, self.begin)
             last, rough = past, is_near
-            near, is_near = _collect(
-                near,
-                lambda i: logical_and(rough[i], logical_not(_is_separated(a, one[i], b, other[i], last[i]))),
+            apart = near.each_where(
+                rough.__getitem__, lambda i: _is_separated(a, one[i], b, other[i], last[i])
             )
+            near, is_near = _collect(near, lambda i: logical_and(rough[i], logical_not(apart[i])))
         least, most = int(self.counts.min()), int(self.counts.max())
         rows = [
             pairs.links(points, (self.number + np.minimum(j, self.counts - 1)).tolist()) for j in range(most)
         ]
         sign, counts = pairs.numbers(self.sign), pairs.numbers(self.counts.tolist())
 
+        searched: Family[list[ContactPoint]] | None = None
+        if self.is_searched or self.kind == (Plane, MeshForm):
+
+            def search(i: Row) -> list[ContactPoint]:
+                reach = a.travel(one[i]) + b.travel(other[i])
+                return _points_between(a, one[i], b, other[i], reach)[:most]
+
+            searched = near.each_where(is_near.__getitem__, search)
+
         def name(i: Row) -> tuple[list[Named], Any]:
             # Samples of a block whose shapes are far apart search for nothing.
             reach = select(is_near[i], a.travel(one[i]) + b.travel(other[i]), -ABSENT_POINT_GAP)
-            found = _points_between(a, one[i], b, other[i], reach)[:most]
+            if searched is None:
+                found = _points_between(a, one[i], b, other[i], reach)[:most]
+            else:
+                found = [choose(is_near[i], point, FAR_POINT) for point in searched[i]]
             named = []
             for j, point in enumerate(found):
                 within = point.gap <= reach

@@ -5,6 +5,7 @@ contact, the bodies that they act on. Rows come with constants (`numbers`, `link
 `ranges` of its rows) and with values (`Family`), and code runs over them in these ways:
 
     rows.each(step)                a value for each row
+    rows.each_where(which, step)   the same, of the rows for which a condition holds
     rows.fold(step, carry)         one value from all rows, in order
     rows.scan(step, carry)         both: a value for each row that depends on those before
     rows.scatter(step, to, zero)   sums of contributions to the rows of another set
@@ -143,6 +144,14 @@ class Rows(ABC):
     @abstractmethod
     def each(self, step: Callable[[Row], T]) -> Family[T]:
         """Return `step(row)` for each row."""
+
+    @abstractmethod
+    def each_where(self, condition: Callable[[Row], Scalar], step: Callable[[Row], T]) -> Family[T]:
+        """Return `step(row)` for each row for which a condition holds; other values are not defined.
+
+        Samples that share the rows may be at rows of their own, so that none waits while others are at a row
+        that it does not need. The step has no loops over rows.
+        """
 
     @abstractmethod
     def scan(self, step: Callable[[Carry, Row], tuple[Carry, T]], carry: Carry) -> tuple[Carry, Family[T]]:
@@ -309,6 +318,9 @@ class _PlainRows(Rows):
 
     def each(self, step: Callable[[Row], Any]) -> Family[Any]:
         return _PlainFamily(self, [step(place) for place in self._places])
+
+    def each_where(self, condition: Callable[[Row], Scalar], step: Callable[[Row], Any]) -> Family[Any]:
+        return self.each(step)
 
     def scan(self, step: Callable[[Any, Row], tuple[Any, Any]], carry: Any) -> tuple[Any, Family[Any]]:
         values = []

@@ -23,7 +23,7 @@ from dalembert.errors import ArgumentError, ShapeError, UnknownNameError
 from dalembert.tracing.expression import Address, Expression, IndexTable, live
 from dalembert.tracing.operations import BOOLEAN_OPS, LEAF_OPS, OPERATIONS
 
-FORMAT: Final = "dalembert program 2"
+FORMAT: Final = "dalembert program 3"
 """Prefix of the canonical encoding; changes with it, so that old digests never match."""
 
 
@@ -143,10 +143,12 @@ class Loop:
 @final
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """A set of rows: how many it may have and, if it is collected, the set that it lists rows of."""
+    """A set of rows: how many it may have and, if it is collected, the set that it lists rows of; `own`:
+    whether each sample has rows of its own, so that the samples of a block are at different ones."""
 
     size: int
     parent: str | None = None
+    own: bool = False
 
 
 @final
@@ -285,7 +287,7 @@ class Program:
             put("end")
 
         for name, rows in self.rows.items():
-            put("rows", name, rows.size, rows.parent)
+            put("rows", name, rows.size, rows.parent, rows.own)
         for statement in self.statements:
             if isinstance(statement, Repeat):
                 put_repeat(statement)

@@ -400,9 +400,26 @@ class RecordedRows(Rows):
         return family.complete_after(name)
 
     def each(self, step: Callable[[Row], Any]) -> Family[Any]:
+        return self._each(step, self)
+
+    def each_where(self, condition: Callable[[Row], Scalar], step: Callable[[Row], Any]) -> Family[Any]:
+        return self._own(condition)._each(step, self)
+
+    def _own(self, condition: Callable[[Row], Scalar]) -> RecordedRows:
+        """Return the rows for which a condition holds, each sample's own."""
+        graph, loop = self.graph, self.graph.loop_name()
+        name = graph.add_rows(RowSet(self.count, self.name, own=True))
+        holds, inner = self._trace(loop, condition)
+        entry = RecordedRow(loop, self.levels).address(self.name, "", 1, 0)
+        append = RowAppend(name, entry, to_cell(graph, graph.condition(holds)), ())
+        self._add(loop, inner, appends=(append,), empties=(name,))
+        return RecordedRows(graph, name, self.count, self.levels)
+
+    def _each(self, step: Callable[[Row], Any], to: RecordedRows) -> Family[Any]:
+        """Return the values of a step for the rows of a set that these are rows of."""
         name = self.graph.loop_name()
         value, inner = self._trace(name, step)
-        family = self._family(name, value)
+        family = to._family(name, value)
         self._add(name, inner, stores=self._stores(name, value, family))
         return family.complete_after(name)
 

@@ -67,12 +67,13 @@ from dalembert.codegen.outlining import (
     group_into_modules,
     with_short_blocks,
 )
+from dalembert.codegen.row_items import ItemList, calls_functions, item_bytes, kept_elements
 from dalembert.codegen.statement_code import Context, emit_condition, emit_loop, emit_repeat, emit_straight
 from dalembert.codegen.target import KERNEL_NAME, Target
 from dalembert.errors import ProgramSizeError
 from dalembert.tracing.expression import live
 from dalembert.tracing.graph import check_size
-from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, Statement, Straight
+from dalembert.tracing.program import ArraySpec, Loop, Program, Repeat, RowSet, Statement, Straight
 
 ROW_ORDER: Final = ArraySpec("row order", 0)
 """The last array of a rollout kernel: the places of rows in blocks, integers."""
@@ -167,15 +168,23 @@ class _Kernel:
             arrays += (*self.carried, *program.outputs)
         self.offsets = {spec.name: self.layout.reserve(spec.size * lane_type.size) for spec in arrays}
         self.lists = {
-            name: self.layout.reserve(LIST_ENTRY_BYTES * (1 + rows.size))
+            name: self.layout.reserve(self._list_bytes(rows))
             for name, rows in program.rows.items()
             if rows.parent is not None
         }
+        self.item_type = LaneType(
+            lane_type.bits, max(lane_type.lanes, 8 * target.vector_bytes // lane_type.bits)
+        )
+        if calls_functions(program):  # which have the lanes of a block
+            self.item_type = lane_type
+        self.kept_items = self.layout.reserve(kept_elements(program) * self.item_type.size)
         self.spill_offset = self.layout.size
 
     def emit(self, *, split: bool) -> Emitted:
         """Write the kernel, with `split` as several functions, and note how many lines the `longest` has."""
         writer, lanes = self.writer, self.type.lanes
+        if split:  # into functions that have the lanes of a block
+            self.item_type = self.type
         pointer, self.stride = self._enter()
         places = {
             name: Place(writer.address("%scratch", offset), self.type.size, self.type.align)
@@ -201,7 +210,7 @@ class _Kernel:
             outliner=self.outliner,
             sizes={spec.name: spec.size for spec in self.program.states},
             contiguous=True,
-            lists={name: RowList(writer.address("%scratch", at)) for name, at in self.lists.items()},
+            lists={name: self._list(name, at) for name, at in self.lists.items()},
         )
         self._body()
         writer.enter("tail")
@@ -263,6 +272,19 @@ class _Kernel:
             self._row_distances("%last")
             writer.enter("block")
         return first
+
+    def _list_bytes(self, rows: RowSet) -> int:
+        """Return the memory for the list of a set."""
+        if rows.own and self.type.lanes > 1:
+            return item_bytes(rows.size, self.type.lanes)
+        return LIST_ENTRY_BYTES * (1 + rows.size)
+
+    def _list(self, name: str, offset: int) -> RowList | ItemList:
+        """Return the list of a set; one sample's own rows are listed as any others."""
+        base = self.writer.address("%scratch", offset)
+        if not self.program.rows[name].own or self.type.lanes == 1:
+            return RowList(base)
+        return ItemList(base, self.item_type, self.writer.address("%scratch", self.kept_items))
 
     def _body(self) -> None:
         program, lanes, blocks = self.program, self.type.lanes, self.blocks

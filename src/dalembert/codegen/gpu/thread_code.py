@@ -268,7 +268,7 @@ class Compute:
         self.context.writer = self.writer
         cells = cast("dict[str, Place]", self.cells)  # they have what code at fixed positions uses of places
         self.context.places = self.arrays.places(self.writer) | cells
-        self.context.lists = self.arrays.row_lists(self.writer)
+        self.context.lists = {**self.arrays.row_lists(self.writer)}
 
     def _close(self) -> list[str]:
         self.writer.lines += ["ret void", f"{NEVER}:", "ret void"]
