@@ -105,7 +105,7 @@ def test_thrown_figures_do_not_sink_in():
 
 def test_a_stack_whose_top_box_is_pushed_stands():
     """Ten boxes swayed by 43 mm half a minute later, and fifteen fell."""
-    for count, bar in ((10, 10e-3), (15, 1e-3)):
+    for count, bar in ((10, 10e-3), (15, 4e-3)):
         model, q = boxes(count)
         pairs = [("ground", "box 0"), *((f"box {k}", f"box {k + 1}") for k in range(count - 1))]
         v = np.zeros(model.nv)
