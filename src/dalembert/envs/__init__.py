@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from dalembert.envs.catalog import TASKS
+from dalembert.envs import dm_control_tasks, gymnasium_tasks, velocity_tasks
 from dalembert.envs.task import Moment, NoisyStart, Normal, Random, Signals, Targets, Task, Uniform, Widening
-from dalembert.errors import MissingExtraError
+from dalembert.errors import MissingExtraError, UnknownNameError
 
 if TYPE_CHECKING:
     from dalembert.envs.vector_env import VectorEnv
@@ -29,6 +29,10 @@ __all__ = [
     "make",
     "names",
 ]
+
+
+TASKS = gymnasium_tasks.TASKS | dm_control_tasks.TASKS | velocity_tasks.TASKS
+"""All tasks by name."""
 
 
 def names() -> list[str]:
@@ -62,6 +66,13 @@ def make(
     from dalembert.envs.vector_env import VectorEnv
 
     return VectorEnv(task, num_envs, device=device, seed=seed, **options)
+
+
+def task_named(name: str) -> Task:
+    """Return the task of this name."""
+    if name not in TASKS:
+        raise UnknownNameError.of("task", name, TASKS)
+    return TASKS[name]
 
 
 def _register() -> None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import final
 
 from dalembert.call.arguments import Array
-from dalembert.envs.installed_models import installed_model
-from dalembert.envs.task import Moment, Random, Task, Terms
+from dalembert.envs.task import Moment, Random, Task, Terms, installed_model
 from dalembert.model.model import Model
 from dalembert.scalar import Scalar, cos, exp, maximum, sin
 

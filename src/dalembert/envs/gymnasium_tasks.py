@@ -18,8 +18,7 @@ import numpy as np
 
 from dalembert.algorithms.springs import actuator_forces, clip_to_range
 from dalembert.call.arguments import Array
-from dalembert.envs.installed_models import installed_model
-from dalembert.envs.task import Moment, NoisyStart, Normal, Random, Task, Terms, Uniform
+from dalembert.envs.task import Moment, NoisyStart, Normal, Random, Task, Terms, Uniform, installed_model
 from dalembert.model.body import Frame
 from dalembert.model.model import Model
 from dalembert.model.tree import PerBody

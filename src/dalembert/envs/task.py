@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -16,7 +18,8 @@ from dalembert.call.arguments import Array
 from dalembert.contact.law import Law
 from dalembert.contact.options import Compliant, Rigid
 from dalembert.control import Servo
-from dalembert.errors import ArgumentError
+from dalembert.errors import ArgumentError, MissingExtraError
+from dalembert.formats.mjcf import read_mjcf
 from dalembert.model.body import Body
 from dalembert.model.conventions import convert_state
 from dalembert.model.model import Model
@@ -303,3 +306,24 @@ class Task:
     def dt(self) -> float:
         """The length of a control step [s]."""
         return self.time_step * self.frame_skip
+
+
+# Models that other packages install are read from their files, when a task is made.
+
+DISTRIBUTIONS = {"gymnasium": "'dalembert[rl]'", "dm_control": "dm-control"}
+"""What pip installs for a package."""
+
+
+def installed_model(package: str, path: str) -> Callable[[], tuple[Model, Array]]:
+    """Return a function that returns the model of an MJCF file in a package, and where the file places it."""
+
+    def load() -> tuple[Model, Array]:
+        found = importlib.util.find_spec(package)
+        if found is None or found.origin is None:
+            raise MissingExtraError(
+                f"{path} is a file of {package}, which is not installed: pip install {DISTRIBUTIONS[package]}"
+            )
+        file = read_mjcf(Path(found.origin).parent / path)
+        return file.model, file.start.q
+
+    return load

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 
 from dalembert.call.arguments import empty
 from dalembert.compiler.rollout_execution import ArrayBlock
-from dalembert.envs.catalog import task_named
+from dalembert.envs import task_named
 from dalembert.envs.task import Random, Task, draw_in
 from dalembert.envs.task_step import FIRST_TERM, REWARD, TERMINATED, TaskStep
 from dalembert.errors import ArgumentError, DeviceError, ShapeError, require_choice, whole_number
