@@ -21,7 +21,7 @@ from dalembert.contact.narrow_phase.candidates import ABSENT_POINT_GAP
 from dalembert.contact.pairs import contact_points, pairs_of, point_names, poses_of
 from dalembert.model.shapes import Box, ConvexMesh, Ellipsoid, HeightField
 from dalembert.model.tree import PerBody
-from dalembert.simulation import step_function
+from dalembert.simulation import step_plan
 from dalembert.spatial import Motion, Vec3
 from dalembert.tracing import ArrayArgument, trace
 from dalembert.tracing.graph import check_size
@@ -313,8 +313,8 @@ def test_remembered_axes_change_no_bit(law, monkeypatch):
     v = rng.normal(size=(9, model.nv))
     motions = []
     for kept in (0, 1, 3):
-        monkeypatch.setattr(step_function, "KEPT_AXES_PER_BODY", kept)
-        plan = step_function.StepPlan(model, contact=da.contact.Rigid(), pairs=pairs_of(model))
+        monkeypatch.setattr(step_plan, "KEPT_AXES_PER_BODY", kept)
+        plan = step_plan.StepPlan(model, contact=da.contact.Rigid(), pairs=pairs_of(model))
         assert ("axes" in plan.carried_results) is (kept > 0)
         motions.append(da.rollout(figure_of_meshes(), q, v, steps=120, dt=0.004, contact=law))
     for motion in motions[1:]:

@@ -14,7 +14,7 @@ from dalembert.contact.contacts import listed_contacts
 from dalembert.contact.costs import Point
 from dalembert.contact.friction import EllipticHessian, PointHessian, PointVector, Turning
 from dalembert.contact.narrow_phase.candidates import Candidate, ContactPoint
-from dalembert.simulation.step_function import StepPlan
+from dalembert.simulation.step_plan import StepPlan
 from dalembert.spatial import Vec3
 
 G, RADIUS, MASS = 9.81, 0.1, 2.0

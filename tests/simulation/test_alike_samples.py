@@ -14,7 +14,8 @@ from dalembert.codegen import default_lanes
 from dalembert.compiler.kernels import DIVERGENT_VECTOR_BYTES
 from dalembert.simulation import alike_samples
 from dalembert.simulation.alike_samples import alike_order
-from dalembert.simulation.step_function import DEFAULT_INTEGRATOR, FEW_POINTS, StepPlan
+from dalembert.simulation.step_function import rollout_kernel
+from dalembert.simulation.step_plan import DEFAULT_INTEGRATOR, FEW_POINTS, StepPlan
 
 SAMPLES = 21
 
@@ -86,6 +87,6 @@ def test_scenes_with_many_points_have_narrower_blocks(boxes: int, divergent: boo
         builder.build().with_ground(), da.contact.Rigid(), None, None, None, integrator=DEFAULT_INTEGRATOR
     )
     assert (plan.scene.point_count > FEW_POINTS) is divergent
-    kernel = plan.kernel((), ())._kernels.kernel("lanes")
+    kernel = rollout_kernel(plan, (), ())._kernels.kernel("lanes")
     widest = default_lanes("float64")
     assert kernel.info.lanes == (min(widest, DIVERGENT_VECTOR_BYTES // 8) if divergent else widest)

@@ -16,7 +16,8 @@ from dalembert.codegen.gpu import ptx_of
 from dalembert.compiler import alike_trees
 from dalembert.model.joints import TimeDependent
 from dalembert.simulation.sensors import ContactForce, FramePose, Imu, JointWrench
-from dalembert.simulation.step_function import StepPlan
+from dalembert.simulation.step_function import rollout_kernel
+from dalembert.simulation.step_plan import StepPlan
 
 STEPS, DT = 40, 0.004
 
@@ -350,7 +351,7 @@ def test_a_thread_of_a_gpu_takes_the_same_step(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(alike_trees, "MIN_ALIKE_VARIABLES", 1)
     model, samples = loose(), 3
     plan = StepPlan.of(model, da.contact.Rigid(), None, None, None, record=True)
-    program = plan.kernel((), ())._kernels.lower().program
+    program = rollout_kernel(plan, (), ())._kernels.lower().program
     given = {item.name: np.zeros((samples, *item.shape)) for item in plan.arguments}
     for name, value in plan.initial.items():
         given[name][:] = value

@@ -13,7 +13,8 @@ from dalembert.contact import Rigid, pairs_of
 from dalembert.contact.pairs import contact_points
 from dalembert.errors import FileError
 from dalembert.simulation import SimulationWarning
-from dalembert.simulation.step_function import StepPlan
+from dalembert.simulation.step_function import take_step
+from dalembert.simulation.step_plan import StepPlan
 
 G = 9.81
 R = 0.1
@@ -162,7 +163,7 @@ def drop_step(model, **options):
         carried |= {"overlap": overlap, "account": account}
         given = {"q": q, "v": v, "work": 0.0, "tau": [0.0] * 6, "start": 0.0, "dt": dt} | carried
         chosen = replace(plan, pairs=own)
-        return chosen(model, *(given[item.name] for item in plan.arguments))
+        return take_step(chosen, model, *(given[item.name] for item in plan.arguments))
 
     fresh = {name: np.array(value) for name, value in plan.fresh.items() if name not in ("q", "v", "work")}
     inputs = {"e": (), "mu": ()} | {name: value.shape for name, value in fresh.items()}

@@ -25,7 +25,8 @@ from dalembert.model.model import Model
 from dalembert.scalar import Row, Scalar, rows, select
 from dalembert.simulation.host_rollouts import checked_contact
 from dalembert.simulation.sensing import ContactForces, Draw, Sensor, SensorSet, StepEnd
-from dalembert.simulation.step_function import FEW_POINTS, StepPlan
+from dalembert.simulation.step_function import take_step
+from dalembert.simulation.step_plan import StepPlan
 from dalembert.spatial import Force
 
 REWARD, TERMINATED, FIRST_TERM = 0, 1, 2
@@ -108,7 +109,7 @@ class TaskStep:
         names = tuple(self.task.randomization)
         values = tuple(ArrayArgument(name, np.shape(self.model.value(name))) for name in names)
         recipe = Recipe(f"task {self.task.name}", self, self.model, arguments, values)
-        recipe = replace(recipe, divergent=self.plan.scene.point_count > FEW_POINTS)
+        recipe = replace(recipe, divergent=self.plan.is_divergent)
         return compile_rollout(recipe, carried=self.plan.carried_results)
 
     def begin(self) -> CompiledFunction:
@@ -131,8 +132,8 @@ class TaskStep:
     def __call__(self, model: Model, *values: Any) -> tuple[Any, ...]:
         given = dict(zip(self.arguments, values, strict=True))
         given |= self.task.actions.arguments(self.model, self.start, given["action"])
-        plan = replace(self.plan, sensors=SensorSet((("task", _TaskSensor(self, given)),)))
-        results = plan(model, *(given[item.name] for item in plan.arguments))
+        plan = self.plan.with_functions(sensors=SensorSet((("task", _TaskSensor(self, given)),)))
+        results = take_step(plan, model, *(given[item.name] for item in plan.arguments))
         after = dict(zip(plan.results, results, strict=True))
         found = after[plan.sensors.results["task"]]
         observation, signals = found[: self.observations], found[self.observations :]

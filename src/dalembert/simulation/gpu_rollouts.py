@@ -20,7 +20,8 @@ from dalembert.errors import ArgumentError
 from dalembert.host.foreign_arrays import is_on_gpu, library_of, require_library, rollout_bridge_of
 from dalembert.simulation.host_rollouts import RolloutRequest
 from dalembert.simulation.observers import IN_STEPS
-from dalembert.simulation.step_function import CAUSES, StepPlan
+from dalembert.simulation.step_function import CAUSES, rollout_kernel
+from dalembert.simulation.step_plan import StepPlan
 from dalembert.simulation.trajectory import ContactRecord, Trajectory
 
 STARTS: Final[dict[str, str | float]] = {"q": "q", "v": "v", "work": 0.0, "loads": 0.0}
@@ -58,7 +59,7 @@ def rollout_on_gpu(asked: RolloutRequest) -> Trajectory:
         for name, item in inputs.items()
         if not item.held and np.ndim(values[name]) > len(plan.argument_shapes[name])
     )
-    kernel = plan.kernel(streams, tuple(asked.parameters), dtype)
+    kernel = rollout_kernel(plan, streams, tuple(asked.parameters), dtype)
     starts = {number: STARTS[name] for number, name in enumerate(plan.results) if name in STARTS}
     run = kernel.on_gpu(values, steps=asked.steps, every=asked.every, starts=starts, unwanted=UNWANTED)
     return _trajectory(asked, plan, run, kind, values, streams, dtype)

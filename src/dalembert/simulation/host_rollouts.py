@@ -41,13 +41,8 @@ from dalembert.simulation.initial_state import (
 )
 from dalembert.simulation.observers import Observer, evaluate_observers
 from dalembert.simulation.sensing import stream_keys
-from dalembert.simulation.step_function import (
-    CAUSES,
-    DEFAULT_INTEGRATOR,
-    REJECTED,
-    StepPlan,
-    law_argument,
-)
+from dalembert.simulation.step_function import CAUSES, REJECTED, rollout_kernel
+from dalembert.simulation.step_plan import DEFAULT_INTEGRATOR, StepPlan, law_argument
 from dalembert.simulation.trajectory import ContactRecord, SimulationWarning, Trajectory
 
 # Records of contact points, some of which are selected anew in each step.
@@ -307,7 +302,7 @@ def rollout_on_host(asked: RolloutRequest) -> Trajectory:
         time = start[..., np.newaxis] + dt[..., np.newaxis] * np.arange(0, steps + 1, every)
         kept = [ArrayArgument(x, (time.shape[-1], n)) for x, n in (("q", model.nq), ("v", model.nv))]
         frames = result_rows(kept, Rows(batch, math.prod(batch), ()), "float64", asked.out)
-        kernel = plan.kernel(tuple(name for name in acting if acting[name].stepwise), tuple(values))
+        kernel = rollout_kernel(plan, tuple(name for name in acting if acting[name].stepwise), tuple(values))
         arrays = asked.initial(q, v) | {name: item.values for name, item in acting.items()}
         if plan.sensors.draws:
             arrays["stream"] = stream_keys(asked.seed, batch)

@@ -32,7 +32,7 @@ from dalembert.simulation.host_rollouts import (
 from dalembert.simulation.observers import Observe, observers_of, require_contact, require_own_names
 from dalembert.simulation.prescription import prescription_of
 from dalembert.simulation.sensors import split_sensors
-from dalembert.simulation.step_function import StepPlan
+from dalembert.simulation.step_plan import StepPlan
 from dalembert.simulation.trajectory import Trajectory
 
 

@@ -39,12 +39,8 @@ from dalembert.simulation.initial_state import require_closed_loops, require_fin
 from dalembert.simulation.prescription import prescription_of
 from dalembert.simulation.sensing import stream_keys
 from dalembert.simulation.sensors import Sensors, sensors_of
-from dalembert.simulation.step_function import (
-    CAUSES,
-    REJECTED,
-    StepPlan,
-    law_argument,
-)
+from dalembert.simulation.step_function import CAUSES, REJECTED, rollout_kernel
+from dalembert.simulation.step_plan import StepPlan, law_argument
 from dalembert.simulation.trajectory import ContactRecord
 
 TARGETS: Final = ("q_ref", "ctrl", "tau")
@@ -194,7 +190,7 @@ class Simulation:
             blocks = self._blocks
             given = blocks.held.arrays | ({"external_forces": self._external} if external else {})
             outputs = self._run.steps.outputs if self._runs else None
-            steps = plan.kernel((), self._parameters).in_place(blocks.carried, given, outputs)
+            steps = rollout_kernel(plan, (), self._parameters).in_place(blocks.carried, given, outputs)
             ordered = "memory" in steps.state and self.batch and np.prod(self.batch) > steps.lanes
             found = self._runs[external] = _Run(steps, BlockOrder(steps) if ordered else None)
         return found
