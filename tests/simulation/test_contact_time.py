@@ -61,7 +61,7 @@ def test_a_joint_that_depends_on_time_moves_bodies_as_a_prescribed_one_does(law,
         moved = da.rollout(model, q, np.zeros(model.nv), prescribed=asked, **options)
         assert not moved.failed
         found.append((moved.q[:, -7:], moved.v[:, -6:], moved.contacts.force))
-    # Corners of the cube that slides take the load in turn: it rocks by up to 6e-4 rad/s, not in the same steps.
+    # Corners of the sliding cube take the load in turn: it rocks by up to 6e-4 rad/s, not in the same steps.
     turning = 3e-4 if law == "rigid" else 5e-5
     for q, v, force in found[1:]:
         np.testing.assert_allclose(q, found[0][0], rtol=0, atol=3e-6)

@@ -111,7 +111,7 @@ def test_an_interrupt_ends_a_long_compilation_within_seconds(tmp_path):
         timer = threading.Timer(after, interrupt)
         timer.start()
         try:
-            roll("boxes", 6)
+            roll("boxes", 16)
             print("not interrupted")
         except KeyboardInterrupt:
             print("late:", time.process_time() - begun[0])
@@ -122,7 +122,7 @@ def test_an_interrupt_ends_a_long_compilation_within_seconds(tmp_path):
     printed = run(code, DALEMBERT_CACHE_DIR=str(tmp_path))
     assert "alive" in printed
     delays = [float(line.split(": ")[1]) for line in printed.splitlines() if line.startswith("late")]
-    assert delays
+    assert delays, printed
     assert max(delays) < 5.0
 
 
