@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, final
 from dalembert import scalar
 from dalembert.compiler.tables import body_numbers, structure_of, with_numbers
 from dalembert.contact.prescribed import PrescribedMotion
+from dalembert.contact.step import root_trees
 from dalembert.contact.step_terms import Motor
 from dalembert.model.body import LIMITS, Body, Dependence, Limits, bounds_of
 from dalembert.model.topology import WORLD
@@ -46,16 +47,7 @@ class AlikeTrees:
 
 def root_bodies(tree: Tree) -> list[list[int]]:
     """Return the bodies of each tree from the root, by numbers."""
-    found: list[list[int]] = []
-    number: dict[int, int] = {}
-    for body in tree.bodies:
-        if body.parent == WORLD:
-            number[body.index] = len(found)
-            found.append([])
-        else:
-            number[body.index] = number[body.parent]
-        found[number[body.index]].append(body.index)
-    return found
+    return [[body.index for body in bodies] for bodies in root_trees(tree)]
 
 
 def alike_trees(
